@@ -1,0 +1,44 @@
+package host
+
+import (
+	"context"
+	"time"
+)
+
+// Clock is the time of a host. A simulated host's runs Scale times faster than ours, so that every
+// stored duration is in the host's own time.
+type Clock struct {
+	origin time.Time // host time at start
+	start  time.Time // real time at start (monotonic)
+	scale  float64
+}
+
+// NewClock returns a clock that shows origin now and runs scale times faster than real time.
+func NewClock(origin time.Time, scale float64) *Clock {
+	return &Clock{origin: origin, start: time.Now(), scale: scale}
+}
+
+// Now is the host's time.
+func (c *Clock) Now() time.Time {
+	return c.origin.Add(time.Duration(float64(time.Since(c.start)) * c.scale))
+}
+
+// Sleep waits d of host time, or less when ctx ends; then it returns the context's cause.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(c.real(d))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// After delivers the host's time once d of host time has passed.
+func (c *Clock) After(d time.Duration) <-chan time.Time { return time.After(c.real(d)) }
+
+// Scale is how many times faster than real time this clock runs.
+func (c *Clock) Scale() float64 { return c.scale }
+
+func (c *Clock) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.scale) }

@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// MarkerEnv is the environment variable that marks every process of a trial, on every kind of
+// host; nothing else on the machine has it.
+const MarkerEnv = "SGTUNE_TRIAL"
+
+// Host is a machine that runs SGLang servers. Implementations: Local, Simulated; ssh and Slurm
+// have issues of their own. All of them must pass the conformance suite in hosttest_test.go.
+type Host interface {
+	// Start starts c in a session and process group of its own and returns at once. The process
+	// is not tied to ctx: it lives until it ends or Stop is called.
+	Start(ctx context.Context, c Command) (Process, error)
+	// Find lists every living process (zombies are gone) whose environment carries
+	// MarkerEnv=marker; an empty marker finds all marked ones.
+	Find(ctx context.Context, marker string) ([]Process, error)
+	// Usage reads GPUs and memory now. Missing GPU facts are not an error: Usage.GPUNote says why.
+	Usage(ctx context.Context) (Usage, error)
+	// Lease takes the one lease of this host, kept on the host. ErrLeased names the holder. The lease of
+	// a dead holder is taken over. Release it with the returned function; it is never lost by a crash.
+	Lease(ctx context.Context, holder string) (release func() error, err error)
+	// Reach tells how to talk to a port of this host and who listens on it. Port 0 picks a free one.
+	Reach(ctx context.Context, port int) (Endpoint, error)
+}
+
+// ErrLeased is wrapped by Lease's error when a living sgtune holds the host.
+var ErrLeased = errors.New("host is leased")
+
+// Command is one program to run on a host. Argv never passes through a shell.
+type Command struct {
+	Argv    []string
+	Env     map[string]string // added to what the host's processes inherit
+	Dir     string            // working directory, "" = sgtune's own
+	LogPath string            // file that receives stdout and stderr together (appended)
+	Marker  string            // value of MarkerEnv, "" = no marker (before, after, finish)
+}
+
+// ID proves which process is meant: a pid alone can be reused.
+type ID struct {
+	BootID     string   `json:"boot_id"`
+	PID        int      `json:"pid"`
+	PGID       int      `json:"pgid"`
+	StartTicks uint64   `json:"start_ticks"` // field 22 of /proc/PID/stat
+	Marker     string   `json:"marker,omitempty"`
+	Argv       []string `json:"argv,omitempty"`
+}
+
+// Process is one process on a host, either started here or found by its marker.
+type Process interface {
+	ID() ID
+	// Log returns at most limit bytes of the log from offset on; empty at its end. Found processes have no log.
+	Log(ctx context.Context, offset int64, limit int) ([]byte, error)
+	// Done is closed when the process has ended and Exit is valid.
+	Done() <-chan struct{}
+	// Exit tells how it ended; only valid after Done is closed.
+	Exit() Exit
+	// Stop ends the process: with grace > 0 SIGTERM to the main process alone and up to grace to end,
+	// then SIGKILL to the whole group; with grace 0 SIGKILL to the group at once. It then waits, until ctx ends,
+	// for every member of the group to be gone. A found process is only killed if its identity still holds.
+	Stop(ctx context.Context, grace time.Duration) error
+}
+
+// Exit tells how a process ended. Code, Signal and OOMKilled are separate facts.
+type Exit struct {
+	Code      int       // exit status, -1 when a signal ended it
+	Signal    int       // signal number, 0 when none
+	OOMKilled bool      // a kernel or container counter says so
+	At        time.Time // host time
+	Known     bool      // false for a found process, whose status cannot be read
+}
+
+// Usage is what a host uses now. Byte figures are exact; a negative figure means not known.
+type Usage struct {
+	At             time.Time
+	GPUs           []GPU
+	GPUNote        string // why GPUs is empty ("no NVIDIA library"), "" when it is not
+	MemTotal       int64  // bytes
+	MemAvailable   int64  // bytes, MemAvailable of /proc/meminfo
+	CgroupHeadroom int64  // bytes left under the strictest cgroup limit, -1 without one
+	OOMKills       int64  // kernel's counter (oom_kill of /proc/vmstat), -1 unknown
+	CgroupOOMKills int64  // oom_kill of our cgroup's memory.events, -1 unknown
+	Processes      int    // processes with any marker
+}
+
+// GPU is one accelerator's readings.
+type GPU struct {
+	Index     int
+	UUID      string
+	Name      string
+	Total     int64 // bytes
+	Used      int64 // bytes
+	Processes []GPUProcess
+}
+
+// GPUProcess is one holder of GPU memory as the driver lists it (host pids: inside a container they need not match ours).
+type GPUProcess struct {
+	PID  int
+	Used int64  // bytes
+	Name string // short command name when it can be read
+}
+
+// Endpoint is how to reach one port of a host.
+type Endpoint struct {
+	Port      int
+	URL       string                                                            // http://127.0.0.1:PORT
+	Dial      func(ctx context.Context, network, addr string) (net.Conn, error) // nil = ordinary dialling
+	Listening bool
+	Owners    []int // pids that listen on it, where they can be read
+}

@@ -1,0 +1,192 @@
+package tuner
+
+import (
+	"context"
+	"time"
+
+	"sgtune/benchmark"
+	"sgtune/sglang"
+	"sgtune/trial"
+)
+
+// Study is one search as the study file describes it, defaults filled in, units resolved.
+type Study struct {
+	Name          string
+	Path          string // study file, "" when it came from elsewhere
+	Source        []byte // the file as read, secrets masked
+	Server        sglang.Server
+	Baseline      sglang.Config // what runs today: knob values of trial 0
+	ReadyTimeout  time.Duration
+	Port          int // fixed by the user ("port" among the flags), 0 = chosen
+	Before, After []string
+	Host          HostSpec
+	Space         Space
+	Workload      WorkloadSpec
+	Objective     Objective
+	Quality       string // "bf16-only"
+	Measure       MeasureSpec
+	Confirm       int    // launches each side, 0 = auto
+	Sampler       string // physics | tpe | random | grid
+	Seed          int64
+	Budget        Budget
+	Finish        Finish
+}
+
+// HostSpec is the host part of a study file.
+type HostSpec struct {
+	Kind           string // local | simulated (ssh, slurm: later)
+	Address        string
+	RAMBudgetBytes float64 // what host pools may take in all, 0 = no rule 1
+	RAMBudgetText  string  // as written
+	TunerGone      time.Duration
+	// Simulated hosts only.
+	Profile   string
+	TimeScale float64
+	Startup   time.Duration // simulated start-up
+	Seed      int64
+	Faults    []string
+	RAMBytes  float64 // total host RAM, default 449e9
+}
+
+// WorkloadSpec is the workload part of a study file.
+type WorkloadSpec struct {
+	File        string  // absolute
+	Concurrency []int   // load levels, ascending
+	Target      float64 // half-width that ends a level, 0.03
+	Cap         time.Duration
+	Total       int // requests of the whole job, 0 unknown
+}
+
+// MeasureSpec is the measure part of a study file.
+type MeasureSpec struct {
+	Window, Max, Canary, Fill time.Duration
+}
+
+// Budget ends the search: whichever comes first.
+type Budget struct {
+	Trials int           // baseline and search launches, 0 = no limit
+	Wall   time.Duration // host time, 0 = no limit
+	Until  string        // "07:00", host's clock, "" = no limit
+}
+
+// Finish is what happens however the study ends.
+type Finish struct {
+	Launch string // best | baseline | none
+	Notify []Notify
+}
+
+// Notify is one notification: a program to run where sgtune runs, or a URL to post to.
+type Notify struct {
+	Run []string
+	URL string
+}
+
+// Sampler proposes configurations. Implementations keep no memory between calls: everything they
+// may know is in the Problem, so resuming after a crash is the ordinary path.
+type Sampler interface {
+	Sample(ctx context.Context, p Problem) (Proposal, error)
+	Recommend(ctx context.Context, p Problem) (sglang.Config, error)
+}
+
+// Problem is what a sampler may know.
+type Problem struct {
+	Space    Space
+	Admit    func(sglang.Config) error // nil error = admitted now; *Infeasible otherwise
+	Workload *benchmark.Workload
+	Levels   []int
+	History  []*trial.Trial // finished, oldest first, void ones included (marked)
+	Pending  []*trial.Trial // running or waiting elsewhere
+	Baseline sglang.Config
+	Seed     int64
+}
+
+// Proposal is a sampler's answer.
+type Proposal struct {
+	Config     sglang.Config
+	Levels     []int   // load levels worth measuring, nil = the loop's choice
+	AbortBelow float64 // objective below which the trial may be pruned, 0 = the loop's rule
+	Why        string  // plain words, stored and shown
+	Sampler    string  // "sobol", "tpe", "random", "grid"
+	Skipped    int     // points skipped because they were not admitted
+}
+
+// Event is one stored happening of a study.
+type Event struct {
+	At     time.Time     `json:"at"`
+	Kind   string        `json:"kind"` // admit, reject, step, finding, requeue, verdict, command, host, plan, ...
+	Text   string        `json:"text"`
+	Config sglang.Config `json:"config,omitempty"`
+	Trial  *int          `json:"trial,omitempty"`
+}
+
+// StudyState is where a study stands.
+type StudyState string
+
+// Study states.
+const (
+	StudyRunning  StudyState = "running"
+	StudyComplete StudyState = "complete"
+	StudyStopped  StudyState = "stopped"
+)
+
+// Record is the stored row of a study.
+type Record struct {
+	Name                          string
+	State                         StudyState
+	Reason                        string // why it stopped, "" otherwise
+	Simulated                     bool
+	Host                          string            // shown name: "simulated kimi-8x96", "local", ...
+	Source                        string            // study file, masked
+	Identity                      map[string]string // section (server, host, workload, objective, quality) to canonical text; compared on resume
+	Verdict                       *Verdict
+	Confirm                       int           // launches each side fixed beforehand, 0 = not yet fixed
+	Candidate                     sglang.Config // chosen for confirmation, nil before
+	BaselineConfig                sglang.Config
+	AfterDone                     string        // result of after: "", "ok", "failed: ...", "not run: ..."
+	AfterDue                      bool          // before: ran, so after: must run, also after a crash
+	Releases                      string        // host state at the end in words
+	Server                        sglang.Server // masked secrets are references
+	Objective                     string
+	CreatedAt, StartedAt, EndedAt time.Time // host time
+}
+
+// Verdict is the study's answer.
+type Verdict struct {
+	Answer        string        `json:"answer"` // better | no difference found | worse | not confirmed
+	Gain          float64       `json:"gain"`   // relative
+	Low           *float64      `json:"gain_low,omitempty"`
+	High          *float64      `json:"gain_high,omitempty"`
+	Trial         int           `json:"trial"` // search trial whose configuration was confirmed
+	Config        sglang.Config `json:"config"`
+	BaselineValue float64       `json:"baseline_value"`
+	Value         float64       `json:"value"`
+	Level         int           `json:"level"`
+	Launches      int           `json:"launches"`             // each side
+	Detectable    float64       `json:"detectable,omitempty"` // smallest gain these launches could have shown
+	MannWhitneyP  *float64      `json:"mann_whitney_p,omitempty"`
+	Why           string        `json:"why"` // tie-breaks, in words
+	Text          string        `json:"text"`
+}
+
+// Command is one request of a person to a running study, a row of the commands table.
+type Command struct {
+	ID     int64
+	Kind   string        // stop_after_trial | stop_now | void | enqueue
+	Trial  int           // for void
+	Config sglang.Config // for enqueue
+	Text   string        // reason
+	At     time.Time
+}
+
+// Store is what the loop needs of the database.
+type Store interface {
+	trial.Saver
+	// Trials lists all trials of a study, oldest first.
+	Trials(ctx context.Context, study string) ([]*trial.Trial, error)
+	// SaveStudy inserts or updates the study's row.
+	SaveStudy(ctx context.Context, r *Record) error
+	// AddEvent appends an event.
+	AddEvent(ctx context.Context, study string, e Event) error
+	// TakeCommand hands out the oldest untaken command once (guarded update), nil when there is none.
+	TakeCommand(ctx context.Context, study string) (*Command, error)
+}
