@@ -54,7 +54,8 @@ type ID struct {
 // Process is one process on a host, either started here or found by its marker.
 type Process interface {
 	ID() ID
-	// Log returns at most limit bytes of the log from offset on; empty at its end. Found processes have no log.
+	// Log returns at most limit bytes of what this process and its children wrote, from offset on (0 = its
+	// first byte, also when the file held something before); empty at its end. Found processes have no log.
 	Log(ctx context.Context, offset int64, limit int) ([]byte, error)
 	// Done is closed when the process has ended and Exit is valid.
 	Done() <-chan struct{}
@@ -79,7 +80,7 @@ type Exit struct {
 type Usage struct {
 	At             time.Time
 	GPUs           []GPU
-	GPUNote        string // why GPUs is empty ("no NVIDIA library"), "" when it is not
+	GPUNote        string // why GPUs is empty ("no GPU facts: …"), "" when it is not
 	MemTotal       int64  // bytes
 	MemAvailable   int64  // bytes, MemAvailable of /proc/meminfo
 	CgroupHeadroom int64  // bytes left under the strictest cgroup limit, -1 without one

@@ -47,6 +47,8 @@ type LogFacts struct {
 	LastBatch                Event       // last prefill or decode batch line
 	Decodes                  int         // decode batch lines of rank 0
 	Prefills                 int         // prefill batch lines of rank 0
+	Health200                int         // answers of 200 to /health, as the access lines say
+	Health503                int         // every other answer to /health; 503 in practice
 	Retracts                 int         // retraction lines of rank 0
 	Retracted                int         // requests retracted, summed over those
 	MaxRunning               float64     // largest #running-req of a decode line
@@ -69,6 +71,8 @@ type Observation struct {
 	AfterLoadGiB   float64 // A: smallest rank's "Load weight end. avail mem"
 	WeightsGiB     float64
 	KVGiB          float64 // KV (or K+V) size of the pool
+	KVParts        int     // printed figures KVGiB is the sum of: 1 (MLA) or 2 (K and V)
+	MaxTotalTokens int     // max_total_tokens as asked for in the server_args line, 0 when not
 	AfterPoolGiB   float64
 	GraphGiB       float64
 	AfterGraphGiB  float64 // "avail mem" of the graph end line

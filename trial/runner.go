@@ -1,7 +1,9 @@
 package trial
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sgtune/benchmark"
@@ -17,21 +19,21 @@ var (
 	ErrStopped  = errors.New("stopped by a person")       // -> cancelled
 	ErrPruned   = errors.New("pruned: hopeless")          // -> pruned
 	ErrDeadline = errors.New("the study's time is over")  // -> failed, aborted, requeue
-	ErrVoid     = errors.New("the trial is contaminated") // -> finished with a void mark
+	ErrVoid     = errors.New("the trial is contaminated") // -> failed, aborted, with a void mark
 )
 
 // Load is how a trial is measured; the same for every trial of a study.
 type Load struct {
-	Workload           *benchmark.Workload
-	Levels             []int         // all concurrencies of the study, ascending; a trial's Plan picks from them
-	Window             time.Duration // length of a window
-	Cap                time.Duration // a level ends here at the latest
-	Warmup             time.Duration
-	Target             float64       // half-width of the 95% interval of a level
-	Canary             time.Duration // 0 = none
-	Fill               time.Duration // cap of the fill, 0 = none
-	FillHostPoolTokens int64         // biggest host pool in the space, 0 = no hicache knob in the space (no fill)
-	Salt               string        // same for every trial of a study
+	Workload       *benchmark.Workload
+	Levels         []int         // all concurrencies of the study, ascending; a trial's Plan picks from them
+	Window         time.Duration // length of a window
+	Cap            time.Duration // a level ends here at the latest
+	Warmup         time.Duration
+	Target         float64       // half-width of the 95% interval of a level
+	Canary         time.Duration // 0 = none
+	Fill           time.Duration // cap of the fill, 0 = none
+	FillHostPoolGB float64       // biggest host pool in the space, GB a rank; 0 = no hicache knob in the space (no fill)
+	Salt           string        // same for every trial of a study
 }
 
 // Runner runs trials on one host. Its fields are set once.
@@ -48,10 +50,132 @@ type Runner struct {
 	Grace         time.Duration   // host time a ready server gets after SIGTERM
 	Hurry         <-chan struct{} // closed by the second Ctrl-C: grace becomes 0
 	Port          int             // fixed port, 0 = choose
+	Secrets       []string        // exact values masked in all evidence (those of the study's secret variables)
+	Scratch       string          // where the running server's raw log lies, owner only; "" = the system's temporary folder, where Recover looks
 	// Score gives a trial's value from its levels: the objective at the best level that meets the SLO.
 	Score func([]Level) (value float64, concurrency int, ok bool)
 	// Prune is asked after each window of a level with that level's windows (output tok/s).
 	Prune    func(t *Trial, windows []float64) bool
 	Progress func(Progress)          // may be nil; must not block
-	Notice   func(kind, text string) // facts worth an event (canary shrunk, monitor disagreed); may be nil
+	Notice   func(kind, text string) // facts worth an event (canary shrunk, monitor disagreed); may be nil; called from several goroutines
+}
+
+// Run runs t from admit to its finished row. A failed trial is a result and no error; an error
+// means that the study must stop: the host is dirty (ErrDirtyHost), or a row could not be stored.
+//
+// The order of these five lines is what keeps hosts clean: whatever work does, also when it
+// panics, reclaim and the last save come after it, on a context that nobody can cancel.
+func (r *Runner) Run(ctx context.Context, t *Trial) error {
+	a := r.begin(t)
+	err := a.work(ctx)
+	a.reclaim(context.WithoutCancel(ctx))
+	a.finish(err)
+	return a.close(context.WithoutCancel(ctx))
+}
+
+// work takes the steps in order until one fails, the server dies or the context ends; the first of
+// those causes is its error. The row is stored before each step.
+func (a *attempt) work(ctx context.Context) error {
+	ctx, a.abort = context.WithCancelCause(ctx)
+	defer a.abort(nil)
+	for _, s := range []struct {
+		step Step
+		do   func(context.Context) error
+	}{
+		{StepAdmit, a.admit},
+		{StepLaunch, a.launch},
+		{StepWait, a.wait},
+		{StepCanary, a.canary},
+		{StepWarmup, a.warmup},
+		{StepMeasure, a.measure},
+	} {
+		if err := a.step(ctx, s.step, s.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step stores the row and then takes one step. It returns the first cause of a failure: a store
+// error, else what ended the context, else the step's own error.
+func (a *attempt) step(ctx context.Context, s Step, do func(context.Context) error) error {
+	err := guard(func() error {
+		if err := a.enter(ctx, s); err != nil {
+			return err
+		}
+		return do(ctx)
+	})
+	var unsaved *storeError
+	if err == nil || errors.As(err, &unsaved) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// enter books the time of the step before, stores the row with the new step and shows it.
+func (a *attempt) enter(ctx context.Context, s Step) error {
+	a.leave()
+	a.t.Step, a.since = s, a.Clock.Now()
+	if err := a.save(ctx); err != nil {
+		return err
+	}
+	a.report(stepText[s])
+	return context.Cause(ctx)
+}
+
+// save stores the row as it is now. The first failure is remembered: it stops the study.
+func (a *attempt) save(ctx context.Context) error {
+	a.absorb()
+	err := a.store(ctx)
+	if err == nil {
+		return nil
+	}
+	failed := &storeError{a.t.Number, a.t.Step, err}
+	if a.unsaved == nil {
+		a.unsaved = failed
+	}
+	return failed
+}
+
+// store is one call of the Saver that the end of the trial's work never cuts short.
+func (a *attempt) store(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
+	defer cancel()
+	return a.Store.SaveTrial(ctx, a.t)
+}
+
+// finish turns everything known into the finished row. Nothing below it touches the host.
+func (a *attempt) finish(err error) {
+	if problem := guard(func() error { a.judge(err); return nil }); problem != nil {
+		a.t.State = Failed
+		a.t.Verdict = Verdict{Outcome: Unknown, Phase: sglang.PhaseLaunch, Cause: "unknown", Blames: BlameNo, Text: problem.Error()}
+	}
+	a.leave()
+	a.t.Step, a.t.EndedAt = a.final, a.Clock.Now()
+}
+
+// close stores the finished row, trying again for a while (a full disk, a locked file), and says
+// whether the study may go on.
+func (a *attempt) close(ctx context.Context) error {
+	var err error
+	for _, pause := range append([]time.Duration{0}, storeRetries...) {
+		if pause > 0 {
+			a.report("the row could not be stored, trying again: " + err.Error())
+			a.pause(ctx, a.floor(pause, pause/50))
+		}
+		if err = guard(func() error { return a.store(ctx) }); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("trial %d ended %s (%s) and this could not be stored; its evidence is in %s: %w",
+			a.t.Number, a.t.State, a.t.Verdict.Text, a.dir(), err)
+	}
+	if a.t.Release == ReleaseDirty {
+		err = errors.Join(fmt.Errorf("trial %d: %w: %s", a.t.Number, ErrDirtyHost, a.t.Verdict.Text), err)
+	}
+	return errors.Join(a.unsaved, err)
 }

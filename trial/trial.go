@@ -31,7 +31,7 @@ type Trial struct {
 	Sampler string        `json:"sampler"`
 	Plan    []int         `json:"plan"` // concurrency of each load level to measure, in this order
 	State   State         `json:"state"`
-	Step    Step          `json:"step"`
+	Step    Step          `json:"step"` // of a finished row: the step in which it ended (save when it ran to its end)
 	Verdict Verdict       `json:"verdict"`
 	Value   *float64      `json:"value,omitempty"` // objective at its best level; nil where none was measured
 	Best    int           `json:"best_level"`      // concurrency of that level, 0 without value
@@ -48,6 +48,15 @@ type Trial struct {
 	Steps      map[Step]time.Duration `json:"steps"`               // time spent in each step so far
 	Cache      Cache                  `json:"cache"`
 	MaxRunning float64                `json:"max_running"` // largest #running-req the server printed
+
+	// CanaryShrunk asks for the smaller canary: the trace's own worst minute instead of prompts all of
+	// p99 length. The loop sets it when the baseline failed the full canary, once, and runs the
+	// baseline again with it; from then on every trial of the study carries it.
+	CanaryShrunk bool `json:"canary_shrunk,omitempty"`
+
+	// GPUBaseline is the memory in use on each GPU before the launch, in bytes; nil without GPU facts.
+	// Recover compares with it after a crash of sgtune.
+	GPUBaseline []int64 `json:"gpu_baseline_bytes,omitempty"`
 
 	Process   host.ID   `json:"process"`
 	Port      int       `json:"port"`
@@ -150,7 +159,7 @@ type Saver interface {
 
 // Progress is a live report of a running trial; it is shown, not stored.
 type Progress struct {
-	Trial    *Trial
+	Number   int // of the trial
 	Step     Step
 	Text     string            // what is happening, in plain words
 	Elapsed  time.Duration     // in this step

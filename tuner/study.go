@@ -30,6 +30,20 @@ type Study struct {
 	Seed          int64
 	Budget        Budget
 	Finish        Finish
+	Simulated     bool // the servers are sim-server: everything shown says SIMULATED
+	// Passed is laid under the configuration of every search trial, never under the baseline, which
+	// runs as the user runs it: kv-cache-dtype bf16 where the user leaves the choice to SGLang.
+	Passed   sglang.Config
+	Excluded []Exclusion // values of the file's space that a rule left out
+	Notes    []string    // what was decided for the user, in plain words
+}
+
+// Exclusion is one value of the study file's space that a rule keeps out.
+type Exclusion struct {
+	Knob  string
+	Value any
+	Rule  string // "quality"
+	Text  string // one sentence that names the rule and the value
 }
 
 // HostSpec is the host part of a study file.
@@ -38,6 +52,9 @@ type HostSpec struct {
 	Address        string
 	RAMBudgetBytes float64 // what host pools may take in all, 0 = no rule 1
 	RAMBudgetText  string  // as written
+	RAMPerRank     float64 // bytes, when ram_budget was written per rank; RAMBudgetBytes is this times the ranks
+	WorkDir        string  // where a host's files go, absolute, "" = the default
+	ReplayFrom     string  // host | here
 	TunerGone      time.Duration
 	// Simulated hosts only.
 	Profile   string
@@ -97,6 +114,7 @@ type Problem struct {
 	History  []*trial.Trial // finished, oldest first, void ones included (marked)
 	Pending  []*trial.Trial // running or waiting elsewhere
 	Baseline sglang.Config
+	Base     sglang.Config // laid under every point: what baseline and study set outside of the space
 	Seed     int64
 }
 

@@ -1,0 +1,115 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Run puts one load level on the target: Options.Concurrency clients take rows from the feed in
+// order, and each sends its next one as soon as it has the last byte of its previous. It ends at the cap,
+// when throughput is known well enough, when Prune says so, or when the requests or prompt tokens
+// asked for are done. Then nothing more is sent, requests in flight are drained for Options.Drain
+// and the rest are cut.
+//
+// each gets every finished request, one at a time; it may be nil. No goroutine of the level is left when Run
+// returns. When ctx ends, so does the level, at once: the report covers what was done and the error
+// is the context's cause.
+func Run(ctx context.Context, target Target, feed Feed, opts Options, each func(Request)) (*Report, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("load level: %w", err)
+	}
+	transport := target.transport(opts.Concurrency)
+	defer transport.CloseIdleConnections()
+	senders := make([]*sender, opts.Concurrency)
+	for i := range senders {
+		if senders[i], err = newSender(target, transport, opts.Clock); err != nil {
+			return nil, fmt.Errorf("load level: %w", err)
+		}
+	}
+	lv := newLevel(feed, opts, each)
+	requests, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	lv.startClients(requests, senders)
+	lv.measure(ctx)
+	lv.drain(ctx, func() { cut(errCut) })
+	return lv.report(), context.Cause(ctx)
+}
+
+// measure waits out the windows and decides after each whether to go on.
+func (lv *level) measure(ctx context.Context) {
+	defer lv.stop()
+	clock := lv.opts.Clock
+	for k := 0; ; k++ {
+		end := lv.ledger.start.Add(time.Duration(k+1) * lv.opts.Window)
+		for wait := end.Sub(clock.Now()); wait > 0; wait = end.Sub(clock.Now()) {
+			select {
+			case <-ctx.Done():
+				lv.ledger.close(clock.Now())
+				return
+			case <-lv.exhausted: // closed the ledger itself
+				return
+			case <-clock.After(wait):
+			}
+		}
+		if lv.windowEnded(k) {
+			lv.ledger.close(end)
+			return
+		}
+	}
+}
+
+// windowEnded notes a whole window and reports whether the level is over.
+func (lv *level) windowEnded(k int) bool {
+	w := lv.ledger.window(k)
+	lv.windows = append(lv.windows, w)
+	lv.cpu = append(lv.cpu, readCPU())
+	if lv.opts.OnWindow != nil {
+		lv.opts.OnWindow(w)
+	}
+	outputs := lv.measured()
+	if len(outputs) == 0 {
+		return lv.capped(k)
+	}
+	if lv.opts.Prune != nil && lv.opts.Prune(outputs) {
+		lv.pruned = true
+		return true
+	}
+	return lv.known(outputs) || lv.capped(k)
+}
+
+func (lv *level) capped(k int) bool {
+	most := lv.opts.windows()
+	return most > 0 && k+1 >= most
+}
+
+// known reports whether throughput is steady and its interval within the target.
+func (lv *level) known(outputs []float64) bool {
+	if lv.opts.Target <= 0 {
+		return false
+	}
+	from, steady := steadyFrom(outputs)
+	if !steady || len(outputs)-from < leastWindows {
+		return false
+	}
+	mean, half, ok := interval(outputs[from:])
+	return ok && mean > 0 && half <= lv.opts.Target*mean
+}
+
+// drain waits for the requests in flight, at most Options.Drain, cuts the rest and waits for them too.
+func (lv *level) drain(ctx context.Context, cut func()) {
+	done := make(chan struct{})
+	go func() {
+		lv.clients.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	case <-lv.opts.Clock.After(lv.opts.Drain):
+	}
+	cut()
+	<-done
+}

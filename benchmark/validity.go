@@ -1,0 +1,55 @@
+package benchmark
+
+import "fmt"
+
+// Why a report is not to be believed, in the words of the trial's verdicts.
+const (
+	InvalidClientLimited  = "client_limited"
+	InvalidFailedRequests = "failed_requests"
+	InvalidWrongTokens    = "wrong_token_count"
+	InvalidClientHung     = "client_hung"
+)
+
+// The limits of design 6: beyond them the client measures itself.
+const (
+	mostCPUShare  = 0.80
+	mostLagOfE2E  = 0.02 // p99 send lag over median E2E
+	mostLagRealMs = 10.0 // and in real time
+	mostFailed    = 0.05 // share of requests
+)
+
+// judge sets Valid, and otherwise what is wrong and what to do. Failures come first: a client that
+// waits for a broken server has no fault of its own.
+func (r *Report) judge(scale float64) {
+	r.Invalid, r.Advice = "", ""
+	lag := r.Client.SendLagMs.P99
+	failed := r.Requests.Sent - r.Requests.OK
+	wrong := r.Requests.Failed[failedWrongTokens]
+	limit := mostFailed * float64(r.Requests.Sent)
+	switch {
+	case float64(failed-wrong) > limit:
+		r.Invalid = InvalidFailedRequests
+		r.Advice = fmt.Sprintf("%d of %d requests failed; look at the first errors and the server's log", failed, r.Requests.Sent)
+	case float64(failed) > limit:
+		r.Invalid = InvalidWrongTokens
+		r.Advice = fmt.Sprintf("%d of %d answers had another length than asked for; does the server honour ignore_eos, is its context long enough?", wrong, r.Requests.Sent)
+	case r.OutputTokS == 0:
+		r.Invalid = InvalidClientHung
+		r.Advice = "not one token came in the measured part; is the server alive, are the windows long enough for its first token?"
+	case r.Client.CPUShare > mostCPUShare:
+		r.Invalid = InvalidClientLimited
+		r.Advice = fmt.Sprintf("the load generator used %.0f%% of its cores; give it more of them or fewer clients%s", 100*r.Client.CPUShare, slower(scale))
+	case r.E2Ems != nil && lag > mostLagOfE2E*r.E2Ems.P50 && lag/scale > mostLagRealMs:
+		r.Invalid = InvalidClientLimited
+		r.Advice = fmt.Sprintf("one request in a hundred left %.0f ms late or more; the load generator needs CPU that something else takes%s", lag/scale, slower(scale))
+	}
+	r.Valid = r.Invalid == ""
+}
+
+// slower is the advice that only a simulated host can follow.
+func slower(scale float64) string {
+	if scale > 1 {
+		return fmt.Sprintf(", or a time_scale below %.0f", scale)
+	}
+	return ""
+}

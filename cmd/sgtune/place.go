@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sgtune/host"
+	"sgtune/sglang"
+	"sgtune/tuner"
+)
+
+// place is where a study runs: its host, that host's clock, and where files lie.
+type place struct {
+	host  host.Host
+	clock *host.Clock
+	name  string // shown: "local", "simulated kimi-8x96"
+	files string // evidence of the study: sgtune.files/STUDY beside the database
+}
+
+// newPlace opens the host of a study. origin is the host time to start from (a simulated host's
+// clock runs faster than ours, so a resumed study goes on where its last row ended).
+func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
+	p := &place{
+		clock: host.NewClock(origin, 1), name: s.Host.Kind,
+		files: filepath.Join(filepath.Dir(db), "sgtune.files", s.Name),
+	}
+	if s.Host.Kind == tuner.HostSimulated {
+		p.clock = host.NewClock(origin, s.Host.TimeScale)
+		p.name = "simulated " + s.Host.Profile
+		p.host = host.NewSimulated(host.SimulatedOptions{
+			Dir: filepath.Join(p.files, "host"), RAMTotalBytes: int64(s.Host.RAMBytes), Clock: p.clock,
+		})
+		return p, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find sgtune's own program: %w", err)
+	}
+	probe := &host.Probe{Argv: []string{self, "nvml-probe"}}
+	p.host = host.NewLocal(host.LocalOptions{GPUs: probe.Read, Clock: p.clock})
+	return p, nil
+}
+
+// simCommand is the server command of a study on the simulated host that names none of its own:
+// this program's sim-server. Shown and exported it is called sgtune; run, by its own path.
+func simCommand(s *tuner.Study, program string) []string {
+	argv := []string{
+		program, "sim-server", "--sim-profile", s.Host.Profile, "--sim-time-scale", sglang.FormatValue(s.Host.TimeScale),
+		"--sim-seed", strconv.FormatInt(s.Host.Seed, 10), "--sim-startup", sglang.FormatValue(s.Host.Startup.Seconds()),
+	}
+	if len(s.Host.Faults) > 0 {
+		argv = append(argv, "--sim-fault", strings.Join(s.Host.Faults, ","))
+	}
+	return argv
+}
+
+// facts reads the host as admission and check need it.
+func (p *place) facts(ctx context.Context, s *tuner.Study, lastWords string) (tuner.HostFacts, error) {
+	u, err := p.host.Usage(ctx)
+	if err != nil {
+		return tuner.HostFacts{}, fmt.Errorf("read the host's GPUs and memory: %w", err)
+	}
+	f := tuner.HostFacts{
+		Name: p.name, MemTotal: u.MemTotal, MemAvailable: u.MemAvailable, CgroupHeadroom: u.CgroupHeadroom,
+		GPUNote: u.GPUNote, Leftovers: u.Processes,
+	}
+	for _, g := range u.GPUs {
+		fact := tuner.GPUFact{Index: g.Index, Name: g.Name, Total: g.Total, Used: g.Used}
+		for _, h := range g.Processes {
+			fact.Holders = append(fact.Holders, holderText(h.PID, h.Name, tuner.FormatSize(float64(h.Used)), lastWords))
+		}
+		f.GPUs = append(f.GPUs, fact)
+	}
+	if s.Port == 0 {
+		return f, nil
+	}
+	end, err := p.host.Reach(ctx, s.Port)
+	if err != nil {
+		return f, fmt.Errorf("look who listens on port %d: %w", s.Port, err)
+	}
+	if end.Listening {
+		f.PortHolders = []string{fmt.Sprintf("port %d: a process that cannot be named", s.Port)}
+		if len(end.Owners) > 0 {
+			f.PortHolders = nil
+			for _, pid := range end.Owners {
+				f.PortHolders = append(f.PortHolders, fmt.Sprintf("port %d: %s", s.Port, holderText(pid, "", "", lastWords)))
+			}
+		}
+	}
+	return f, nil
+}
+
+// holderText names a process that holds something; one that sgtune itself launched at the end of
+// this study (lastWords names its pid) is named as ours.
+func holderText(pid int, name, used, lastWords string) string {
+	if name == "" {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil {
+			name = strings.TrimSpace(string(b))
+		}
+	}
+	parts := []string{fmt.Sprintf("pid %d", pid)}
+	if name != "" {
+		parts = append(parts, "("+name+")")
+	}
+	if strings.Contains(lastWords, fmt.Sprintf("pid %d:", pid)) {
+		parts = append(parts, "launched by sgtune when this study ended")
+	}
+	if used != "" {
+		parts = append(parts, used)
+	}
+	return strings.Join(parts, " ")
+}
+
+// latest is the newest host time stored of a study: where a simulated clock goes on.
+func latest(r *tuner.Record, times ...time.Time) time.Time {
+	if r != nil {
+		times = append(times, r.CreatedAt, r.StartedAt, r.EndedAt)
+	}
+	return slices.MaxFunc(append(times, time.Time{}), time.Time.Compare)
+}
+
+// commandTimeout bounds before: and after: (real time).
+const commandTimeout = 10 * time.Minute
+
+// run runs a before: or after: command on the host; its output lies beside the evidence.
+func (p *place) run(ctx context.Context, argv []string) error {
+	if err := os.MkdirAll(p.files, 0o700); err != nil {
+		return fmt.Errorf("make the evidence folder: %w", err)
+	}
+	exit, output, err := host.Run(ctx, p.host, host.Command{Argv: argv, LogPath: filepath.Join(p.files, "commands.log")}, commandTimeout)
+	if err != nil {
+		return err
+	}
+	if exit.Code == 0 {
+		return nil
+	}
+	last := ""
+	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
+		last = ": " + sglang.Mask(lines[len(lines)-1])
+	}
+	if exit.Signal != 0 {
+		return fmt.Errorf("ended by signal %d%s", exit.Signal, last)
+	}
+	return fmt.Errorf("exit status %d%s", exit.Code, last)
+}
+
+var errNotUp = errors.New("did not come up")

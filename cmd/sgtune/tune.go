@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"sgtune/benchmark"
+	"sgtune/store"
+	"sgtune/trial"
+	"sgtune/tuner"
+	"sgtune/web"
+)
+
+type tuneOptions struct {
+	db, web, until string
+	trials         int
+	wall           time.Duration
+	fresh, json    bool
+}
+
+func newTuneCommand() *cobra.Command {
+	var o tuneOptions
+	cmd := &cobra.Command{
+		Use: "tune STUDY.yaml", Short: "Run a study to its verdict: baseline, search, confirmation", Args: cobra.ExactArgs(1),
+		Long: "Run a study to its budget and print the verdict. Running it again on the same database continues it: after Ctrl-C,\n" +
+			"kill -9 or a power cut nothing finished is lost. Ctrl-C once stops cleanly; twice stops without waiting for the server.",
+		Example: "  sgtune tune examples/quickstart.yaml\n  sgtune tune night.yaml --wall 9h --until 07:00 --db night.db",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return tune(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.db, "db", "", "database file (default sgtune.db beside the study file)")
+	f.StringVar(&o.web, "web", "127.0.0.1:8090", "address of the live page, or off; the next free port is taken if this one is not")
+	f.BoolVar(&o.fresh, "fresh", false, "start anew; what is stored under this name is kept under another")
+	f.IntVar(&o.trials, "trials", 0, "baseline and search launches (overrides budget.trials)")
+	f.DurationVar(&o.wall, "wall", 0, "host time for the whole study (overrides budget.wall)")
+	f.StringVar(&o.until, "until", "", "end by this hour of the host's clock, as 07:00 (overrides budget.until)")
+	f.BoolVar(&o.json, "json", false, "print one JSON object an event")
+	return cmd
+}
+
+// override applies the command line's budget.
+func (o tuneOptions) override(s *tuner.Study) error {
+	if o.trials < 0 || o.wall < 0 {
+		return usagef("--trials and --wall cannot be negative")
+	}
+	if o.until != "" {
+		if _, err := time.Parse("15:04", o.until); err != nil {
+			return usagef("--until %q is not an hour; write it as 07:00", o.until)
+		}
+		s.Budget.Until = o.until
+	}
+	if o.trials > 0 {
+		s.Budget.Trials = o.trials
+	}
+	if o.wall > 0 {
+		s.Budget.Wall = o.wall
+	}
+	return nil
+}
+
+func tune(ctx context.Context, path string, o tuneOptions, stdout, stderr io.Writer) error {
+	study, err := tuner.ReadStudy(path)
+	if err != nil {
+		return err
+	}
+	if err := o.override(study); err != nil {
+		return err
+	}
+	workload, err := benchmark.ReadWorkload(study.Workload.File)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if o.db == "" {
+		o.db = filepath.Join(filepath.Dir(path), "sgtune.db")
+	}
+	db, err := store.Open(ctx, o.db)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	n := &night{study: study, workload: workload, db: db, options: o, path: path, stdout: stdout}
+	ctx, stop := n.signals(ctx)
+	defer stop()
+	return n.run(ctx)
+}
+
+// night is one run of the program over a study.
+type night struct {
+	study    *tuner.Study
+	workload *benchmark.Workload
+	db       *store.DB
+	options  tuneOptions
+	path     string
+	stdout   io.Writer
+	hurry    chan struct{}
+	screen   *terminal
+}
+
+// signals makes the first Ctrl-C (or TERM) stop the study cleanly and the second one stop it without
+// grace for the server. A closed terminal (HUP) does not stop a study.
+func (n *night) signals(ctx context.Context) (context.Context, func()) {
+	signal.Ignore(syscall.SIGHUP)
+	ctx, cancel := context.WithCancelCause(ctx)
+	n.hurry = make(chan struct{})
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		count := 0
+		for range c {
+			switch count++; count {
+			case 1:
+				if n.screen != nil {
+					n.screen.Say("stopping: the running trial is cancelled and the host cleaned up; press Ctrl-C again to hurry")
+				}
+				cancel(trial.ErrStopped)
+			case 2:
+				close(n.hurry)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(c)
+		close(c)
+		<-done
+		cancel(nil)
+	}
+}
+
+func (n *night) run(ctx context.Context) error {
+	if n.options.fresh {
+		if err := n.retire(ctx); err != nil {
+			return err
+		}
+	}
+	record, err := n.record(ctx)
+	if err != nil {
+		return err
+	}
+	trials, err := n.db.Trials(ctx, n.study.Name)
+	if err != nil {
+		return err
+	}
+	where, err := newPlace(n.study, n.options.db, n.origin(record, trials))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(where.files, 0o700); err != nil {
+		return fmt.Errorf("make the evidence folder %s: %w; choose another place with --db", where.files, err)
+	}
+	release, err := where.host.Lease(ctx, "study "+n.study.Name)
+	if err != nil {
+		return failf(exitHost, "%w", err)
+	}
+	defer func() { _ = release() }()
+	record.Host = where.name
+	n.screen = n.newScreen(where, record)
+	defer n.screen.Close()
+	pages, err := n.servePages(ctx)
+	if err != nil {
+		return err
+	}
+	defer pages()
+	loop, err := n.wire(ctx, where, record)
+	if err != nil {
+		return err
+	}
+	verdict, err := loop.Run(ctx)
+	n.screen.Close()
+	return n.report(record, verdict, err)
+}
+
+// origin is where the host's clock starts: a simulated one goes on where the stored rows end.
+func (n *night) origin(r *tuner.Record, trials []*trial.Trial) time.Time {
+	now := time.Now()
+	if n.study.Host.Kind != tuner.HostSimulated {
+		return now
+	}
+	times := []time.Time{now}
+	for _, t := range trials {
+		times = append(times, t.CreatedAt, t.StartedAt, t.EndedAt)
+	}
+	return latest(r, times...)
+}
+
+// record is the study's stored row, or a new one. A study that is continued must be the same in all
+// that its trials depend on.
+func (n *night) record(ctx context.Context) (*tuner.Record, error) {
+	s := n.study
+	server := s.Server
+	if len(server.Command) == 0 {
+		server.Command = simCommand(s, "sgtune")
+	}
+	r, err := n.db.Study(ctx, s.Name)
+	switch {
+	case errors.Is(err, tuner.ErrNoStudy):
+		r = &tuner.Record{Name: s.Name, Identity: s.Identity()}
+	case err != nil:
+		return nil, err
+	default:
+		if diff := tuner.DiffIdentity(r.Identity, s.Identity()); len(diff) > 0 {
+			return nil, usagef("%s: study %s was begun with another %s; use another study: name, or --fresh", n.path, s.Name, strings.Join(diff, "; "))
+		}
+	}
+	r.Simulated, r.Source, r.Server, r.Objective = s.Simulated, string(s.Source), server, s.Objective.Metric
+	return r, nil
+}
+
+// retire keeps what is stored under the study's name under another one.
+func (n *night) retire(ctx context.Context) error {
+	name, err := n.db.Retire(ctx, n.study.Name)
+	if errors.Is(err, tuner.ErrNoStudy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	files := filepath.Join(filepath.Dir(n.options.db), "sgtune.files")
+	err = os.Rename(filepath.Join(files, n.study.Name), filepath.Join(files, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keep the evidence of the earlier %s: %w", n.study.Name, err)
+	}
+	return nil
+}
+
+func (n *night) servePages(ctx context.Context) (stop func(), err error) {
+	if n.options.web == "off" {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	addr, wait, err := web.Serve(ctx, n.options.web, web.New(n.db, web.Options{Addr: n.options.web, Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db}))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	n.screen.Say("live page: http://%s/studies/%s", addr, n.study.Name)
+	return func() {
+		cancel()
+		_ = wait()
+	}, nil
+}
+
+func (n *night) newScreen(where *place, r *tuner.Record) *terminal {
+	t := &terminal{
+		out: n.stdout, json: n.options.json, now: where.clock.Now, total: n.study.Budget.Trials, shown: map[int]trial.State{},
+		width: func() int { return 100 }, study: r.Name, simulated: n.study.Simulated,
+	}
+	if f, ok := n.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		t.live = !n.options.json
+		t.width = func() int {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				return w
+			}
+			return 100
+		}
+	}
+	t.Head(n.study, where)
+	return t
+}
+
+// report prints how the study ended and picks the exit code.
+func (n *night) report(r *tuner.Record, v *tuner.Verdict, err error) error {
+	var stopped *tuner.Stopped
+	again := fmt.Sprintf("to go on: sgtune tune %s --db %s", n.path, n.options.db)
+	switch {
+	case errors.Is(err, trial.ErrDirtyHost), errors.Is(err, tuner.ErrHeld):
+		return failf(exitHost, "%w", err)
+	case errors.Is(err, trial.ErrStopped):
+		n.screen.Say("%s", r.AfterDone)
+		return failf(exitInterrupted, "stopped; everything finished is stored. %s", again)
+	case errors.As(err, &stopped):
+		return failf(exitFailed, "%w", err)
+	case err != nil:
+		return err
+	}
+	n.screen.Verdict(v, r)
+	if v.Answer == benchmark.AnswerNotConfirmed {
+		return failf(exitFailed, "")
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sgtune/sglang"
+	"sgtune/trial"
+	"sgtune/tuner"
+)
+
+// grace is what a ready server gets to end by itself after SIGTERM.
+const grace = 30 * time.Second
+
+// wire puts the parts of a study together: the loop over the runner over the host, all of them over
+// one database and one clock.
+func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*tuner.Loop, error) {
+	s := n.study
+	sampler, err := tuner.NewSampler(s.Sampler)
+	if err != nil {
+		return nil, usagef("%s: %w", n.path, err)
+	}
+	server, env, err := n.server(where)
+	if err != nil {
+		return nil, err
+	}
+	saved := watchedStore{Store: n.db, show: n.screen}
+	loop := &tuner.Loop{
+		Study: s, Record: record, Store: saved, Clock: where.clock, Sampler: sampler, Workload: n.workload, Notify: notify, Show: n.screen.Status,
+		Host: &loopHost{place: where, study: s, record: record, server: server, saver: saved},
+	}
+	loop.Runner = &trial.Runner{
+		Host: where.host, Store: saved, Clock: where.clock, Server: server,
+		Instruments:   sglang.InstrumentFlags(nil, sglang.Merge(s.Server.Flags, s.Baseline)),
+		InstrumentEnv: env,
+		Load:          n.load(), Files: where.files, ReadyTimeout: s.ReadyTimeout, Grace: grace, Hurry: n.hurry, Port: s.Port,
+		Secrets: secrets(s.Server.Env),
+		Score:   s.Objective.Score, Prune: loop.Prune, Progress: n.screen.Progress,
+		Notice: func(kind, text string) {
+			_ = saved.AddEvent(context.WithoutCancel(ctx), s.Name, tuner.Event{At: where.clock.Now(), Kind: kind, Text: text})
+		},
+	}
+	return loop, nil
+}
+
+// server is what each launch has in common. A simulated study without a command of its own runs this
+// program's sim-server.
+func (n *night) server(where *place) (sglang.Server, map[string]string, error) {
+	s := n.study
+	server, env := s.Server, sglang.InstrumentEnv(s.Server.Env)
+	if s.Host.Kind != tuner.HostSimulated {
+		return server, env, nil
+	}
+	env["SGTUNE_SIM_RAM_AVAILABLE"] = fmt.Sprintf("%.0f", s.Host.RAMBytes-simulatedSystemBytes)
+	if len(server.Command) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return server, nil, fmt.Errorf("find sgtune's own program: %w", err)
+		}
+		server.Command = simCommand(s, self)
+	}
+	return server, env, nil
+}
+
+// simulatedSystemBytes is what the simulated machine's system itself takes of its RAM (host.Simulated).
+const simulatedSystemBytes = 9e9
+
+func (n *night) load() trial.Load {
+	s := n.study
+	limit := s.Workload.Cap
+	if s.Measure.Max > 0 && (limit == 0 || s.Measure.Max < limit) {
+		limit = s.Measure.Max
+	}
+	return trial.Load{
+		Workload: n.workload, Levels: s.Workload.Concurrency, Window: s.Measure.Window, Cap: limit, Target: s.Workload.Target,
+		Canary: s.Measure.Canary, Fill: s.Measure.Fill, FillHostPoolGB: biggestHostPool(s.Space), Salt: s.Name,
+	}
+}
+
+// biggestHostPool is the largest hicache-size of the space, GB a rank.
+func biggestHostPool(space tuner.Space) float64 {
+	most := 0.0
+	for _, d := range space {
+		if d.Name != "hicache-size" {
+			continue
+		}
+		for _, v := range d.Values {
+			if gb, ok := v.(float64); ok {
+				most = max(most, gb)
+			}
+		}
+	}
+	return most
+}
+
+// secrets are the values of environment variables whose names say that they are secret.
+func secrets(env map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		for _, end := range []string{"_TOKEN", "_KEY", "_SECRET", "_PASSWORD"} {
+			if strings.HasSuffix(name, end) && env[name] != "" {
+				out = append(out, env[name])
+			}
+		}
+	}
+	return out
+}
+
+// evidenceOf is the folder of a study's evidence beside its database.
+func evidenceOf(db, study string) string {
+	return filepath.Join(filepath.Dir(db), "sgtune.files", study)
+}

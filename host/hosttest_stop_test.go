@@ -1,0 +1,166 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sgtune/host"
+)
+
+func graceful(t *testing.T, f fixture) {
+	p := f.shell(t, `trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done`)
+	firstLine(t, p)
+	stop(t, p, 30*time.Second)
+	if e := wait(t, p); e.Code != 5 || e.Signal != 0 {
+		t.Errorf("%+v, want exit status 5", e)
+	}
+	b, err := p.Log(t.Context(), 0, 100)
+	if string(b) != "ready\nbye\n" || err != nil {
+		t.Errorf("log %q, %v", b, err)
+	}
+}
+
+// stopTree also proves that zombies count as gone: the children are never waited for.
+func stopTree(t *testing.T, f fixture) {
+	p := f.helper(t, "tree")
+	pids := treePIDs(t, p)
+	if list, err := f.Find(t.Context(), f.marker); err != nil || len(list) != 3 {
+		t.Errorf("found %d of 3, %v", len(list), err)
+	}
+	stop(t, p, 0)
+	if left := living(append(pids, p.ID().PID)...); len(left) > 0 {
+		t.Errorf("left alive: %v", left)
+	}
+	if e := wait(t, p); e.Signal != 9 || e.OOMKilled {
+		t.Errorf("%+v", e)
+	}
+	if list, err := f.Find(t.Context(), f.marker); err != nil || len(list) != 0 {
+		t.Errorf("found %d afterwards, %v", len(list), err)
+	}
+}
+
+func treePIDs(t *testing.T, p host.Process) []int {
+	t.Helper()
+	var pids []int
+	if err := json.Unmarshal([]byte(firstLine(t, p)), &pids); err != nil {
+		t.Fatal(err)
+	}
+	if alive := living(pids...); len(alive) != 2 {
+		t.Fatalf("%v live, want 2 of %v", alive, pids)
+	}
+	return pids
+}
+
+func termIgnored(t *testing.T, f fixture) {
+	p := f.helper(t, "stubborn")
+	firstLine(t, p)
+	begin := time.Now()
+	stop(t, p, 300*time.Millisecond)
+	if took := time.Since(begin); took < 300*time.Millisecond {
+		t.Errorf("killed after %s, before the grace was over", took)
+	}
+	if e := wait(t, p); e.Signal != 9 {
+		t.Errorf("%+v, want signal 9", e)
+	}
+}
+
+func orphans(t *testing.T, f fixture) {
+	p := f.helper(t, "orphans")
+	if e := wait(t, p); e.Code != 0 {
+		t.Fatalf("%+v", e)
+	}
+	pids := treePIDs(t, p)
+	stop(t, p, time.Minute) // nobody to ask nicely: no waiting
+	if left := living(pids...); len(left) > 0 {
+		t.Errorf("left alive: %v", left)
+	}
+}
+
+func deadController(t *testing.T, f fixture) {
+	cmd := exec.Command(os.Args[0], f.kind, f.dir, filepath.Join(t.TempDir(), "log"), f.marker)
+	cmd.Env = append(os.Environ(), helperEnv+"=controller")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	n, err := out.Read(b)
+	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil || notNumber != nil {
+		t.Fatalf("controller said %q, %v", b[:n], err)
+	}
+	_, err = f.Lease(t.Context(), "second")
+	if !errors.Is(err, host.ErrLeased) || !strings.Contains(err.Error(), `"study of the dead" (pid `+strconv.Itoa(cmd.Process.Pid)) {
+		t.Errorf("lease of a living holder: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	release, err := f.Lease(t.Context(), "second")
+	if err != nil {
+		t.Errorf("lease of a dead holder: %v", err)
+	} else if err := release(); err != nil {
+		t.Error(err)
+	}
+	list, err := f.Find(t.Context(), f.marker)
+	if err != nil || len(list) != 3 {
+		t.Errorf("found %d of 3, %v", len(list), err)
+	}
+	var pids []int
+	for _, p := range list {
+		pids = append(pids, p.ID().PID)
+		stop(t, p, 0)
+	}
+	if !slices.Contains(pids, pid) {
+		t.Errorf("%d is not among %v", pid, pids)
+	}
+	if left := living(pids...); len(left) > 0 {
+		t.Errorf("left alive: %v", left)
+	}
+}
+
+func stopBounded(t *testing.T, f fixture) {
+	p := f.helper(t, "sleep")
+	firstLine(t, p)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	begin := time.Now()
+	err := p.Stop(over, time.Minute) // nil if the kill was faster than the look at what is left
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("%v: want the cause", err)
+	}
+	if e := wait(t, p); e.Signal != 9 {
+		t.Errorf("not even killed: %+v", e)
+	}
+}
+
+func stopTwice(t *testing.T, f fixture) {
+	p := f.helper(t, "stubborn")
+	firstLine(t, p)
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		stop(t, p, time.Hour) // the second one, in a hurry, ends this too
+	}()
+	time.Sleep(20 * time.Millisecond)
+	stop(t, p, 0)
+	<-first
+	stop(t, p, 0)
+}

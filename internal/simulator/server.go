@@ -1,0 +1,372 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// state is what /health goes by.
+type state int32
+
+const (
+	stateLoading state = iota
+	stateStarting
+	stateReady
+	stateDraining
+)
+
+// server is one sim-server process after its arguments were accepted.
+type server struct {
+	l      *launch
+	clock  pacedClock
+	log    *logWriter
+	access io.Writer
+	claims *claims
+	child  *child
+	state  atomic.Int32
+	readyS atomic.Value // float64: simulated time of readiness
+
+	mu      sync.Mutex // guards the engine, frozen and streams
+	eng     *Engine
+	frozen  bool
+	streams []*stream
+	wake    chan struct{}
+
+	ids  atomic.Int64
+	info []byte
+}
+
+// Main runs sim-server: it speaks SGLang 0.5.23 on the command line, in the log (standard error), over HTTP and
+// in how it dies. The result is the exit status; a simulated crash kills the whole process with SIGKILL as
+// SGLang does, so call it only from a process of its own.
+func Main(ctx context.Context, args []string, stdout io.Writer) int {
+	start := time.Now()
+	if len(args) > 0 && args[0] == "--sim-child" {
+		return childMain(ctx, os.Stdin)
+	}
+	a, err := ParseArgs(args)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		fmt.Fprint(os.Stderr, refusalTraceback(err))
+		return 1
+	} else if err != nil {
+		fmt.Fprintf(os.Stderr, "%s\n%v\n", usageText(), err)
+		return 2
+	}
+	if a.help {
+		fmt.Fprintln(stdout, helpText())
+		return 0
+	}
+	l, err := a.launch()
+	if err != nil {
+		fmt.Fprint(os.Stderr, refusalTraceback(err))
+		return 1
+	}
+	// Until it is ready a real server has no handler: SIGTERM ends the main process at once.
+	signal.Reset(syscall.SIGTERM, syscall.SIGINT)
+	if l.s.Sim.Faults.IgnoreTerm {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	s := &server{
+		l: l, clock: pacedClock{start, l.s.Sim.TimeScale}, access: stdout,
+		log: newLogWriter(os.Stderr, start), wake: make(chan struct{}, 1),
+	}
+	s.readyS.Store(0.0)
+	return s.run(ctx)
+}
+
+func (s *server) run(ctx context.Context) int {
+	c, err := startChild(&s.l.s.Sim.Faults)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	s.child = c
+	s.claims = openClaims(c.pid(), s.l.s.TP, &s.l.s.Sim.Faults)
+	ctx, cancel := context.WithCancel(ctx)
+	exits := make(chan func() int, 1)
+	var wg sync.WaitGroup
+	defer func() { cancel(); wg.Wait() }()
+	for _, e := range s.l.timeline().entries {
+		if err := s.waitStart(ctx, e.at); err != nil {
+			return s.lostChild()
+		}
+		if e.mark == markBind {
+			ln, code := s.bind(e.at)
+			if ln == nil {
+				return code
+			}
+			wg.Go(func() { s.serve(ctx, ln) })
+			wg.Go(func() {
+				if f := s.pace(ctx); f != nil {
+					exits <- func() int { return s.crash(ctx, f) }
+				}
+			})
+		}
+		if code, done := s.play(ctx, e); done {
+			return code
+		}
+	}
+	return s.serveUntilEnd(ctx, exits)
+}
+
+// waitStart waits for a moment of the start; an error means that the child died or ctx ended.
+func (s *server) waitStart(ctx context.Context, at float64) error {
+	d := s.clock.real(at - s.clock.now())
+	if d < tick {
+		return ctx.Err()
+	}
+	s.log.flush()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.child.done:
+		return errChildDied
+	}
+}
+
+var errChildDied = errors.New("scheduler child died")
+
+// lostChild is what a launch says when its scheduler disappears before it is ready.
+func (s *server) lostChild() int {
+	select {
+	case <-s.child.done:
+	default:
+		s.quit()
+		return 130
+	}
+	code := s.child.code()
+	s.log.raw(initTraceback(fmt.Sprintf("RuntimeError: Rank 0 scheduler died during initialization (exit code: %d). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer. Run `dmesg -T | grep -i oom` to check.", code)))
+	s.quit()
+	return 1
+}
+
+// play does one moment of the start; done means that the process ends with code.
+func (s *server) play(ctx context.Context, e entry) (code int, done bool) {
+	switch {
+	case e.raw:
+		s.log.raw(e.text)
+	case e.perRank != nil:
+		for _, r := range s.l.sortedRanks(uint64(e.at)) {
+			s.log.line(e.at, r, "%s", e.perRank(r))
+		}
+	case e.text != "":
+		rank := -1
+		if e.rank0 {
+			rank = 0
+		}
+		s.log.line(e.at, rank, "%s", e.text)
+	}
+	if e.freeGiB > 0 && (!e.raw || s.claims.stale()) {
+		s.claims.setGPU(&s.l.p, &s.l.b, e.freeGiB)
+	}
+	own := s.l.p.RuntimeGB * 1e9 * float64(s.l.s.TP)
+	if e.hostGB > 0 {
+		s.claims.setRAM(own + e.hostGB*1e9)
+	}
+	switch e.mark {
+	case markHostCheck:
+		available := availableRAM(s.claims) - own
+		s.eachRank(e.at, "HiCache memory headroom: host %.1f GiB, cgroup 8589934586.0 GiB", (available-hostReserve)/gib)
+		if f := hostRefusal(&s.l.p, &s.l.s, &s.l.b, available); f != nil {
+			return s.dieLoading(ctx, e.at, f), true
+		}
+	case markReady:
+		s.ready(e.at)
+	case markFail:
+		return s.dieLoading(ctx, e.at, e.failure), true
+	case markNone, markPinned, markBind:
+		if e.freeGiB > 0 && s.claims.ram == 0 {
+			s.claims.setRAM(own)
+		}
+	}
+	return 0, false
+}
+
+func (s *server) eachRank(at float64, format string, a ...any) {
+	for _, r := range s.l.sortedRanks(uint64(at) + 7) {
+		s.log.line(at, r, format, a...)
+	}
+}
+
+// bind opens the port, only now, as SGLang does; a taken port ends the process.
+func (s *server) bind(at float64) (net.Listener, int) {
+	for _, text := range []string{fmt.Sprintf("INFO:     Started server process [%d]", os.Getpid()), "INFO:     Waiting for application startup.", "INFO:     Application startup complete."} {
+		s.log.line(at, -1, "%s", text)
+	}
+	addr := net.JoinHostPort(s.l.s.Host, fmt.Sprint(s.l.s.Port))
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		s.log.line(at, -1, "ERROR:    [Errno 98] error while attempting to bind on address ('%s', %d): address already in use", s.l.s.Host, s.l.s.Port)
+		s.log.line(at, -1, "INFO:     Waiting for application shutdown.")
+		s.log.line(at, -1, "INFO:     Application shutdown complete.")
+		s.quit()
+		return nil, 1
+	}
+	s.state.Store(int32(stateStarting))
+	s.eng = newEngine(&s.l.p, &s.l.s, &s.l.b, s.l.s.Sim.Seed, at)
+	s.eng.observer = s.log
+	s.info = s.l.infoJSON()
+	s.log.line(at, -1, "INFO:     Uvicorn running on http://%s (Press CTRL+C to quit)", addr)
+	s.log.line(at, -1, "INFO:     127.0.0.1:43679 - \"GET /model_info HTTP/1.1\" 200 OK")
+	if !s.l.s.SkipWarmup {
+		s.eng.Submit(&Request{ID: "warmup", Prompt: NewPrompt([]uint32{1, 2, 3, 4, 5, 6, 7}), MaxNew: 8, Arrival: at})
+	}
+	s.log.flush()
+	return ln, 0
+}
+
+func (s *server) ready(at float64) {
+	f := &s.l.s.Sim.Faults
+	s.mu.Lock()
+	s.eng.failAfter = at + f.PrefillOOM
+	s.mu.Unlock()
+	s.child.arm()
+	s.readyS.Store(at)
+	s.state.Store(int32(stateReady))
+	s.log.line(at, -1, "INFO:     127.0.0.1:49431 - \"POST /generate HTTP/1.1\" 200 OK")
+	s.log.line(at, -1, "The server is fired up and ready to roll!")
+	s.log.flush()
+}
+
+func (s *server) serve(ctx context.Context, ln net.Listener) {
+	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 30 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = h.Close() })
+	defer stop()
+	_ = h.Serve(ln) // ends by Close; a listener that breaks looks like a dead server, which is the truth
+}
+
+// serveUntilEnd is the time after ready: until a signal, a crash, a fault, or the child's death.
+func (s *server) serveUntilEnd(ctx context.Context, exits chan func() int) int {
+	f := &s.l.s.Sim.Faults
+	term := make(chan os.Signal, 1)
+	if !f.IgnoreTerm {
+		signal.Notify(term, syscall.SIGTERM)
+		defer signal.Stop(term)
+	}
+	ready, _ := s.readyS.Load().(float64)
+	hang, silent := s.at(ready+f.Hang), s.at(ready+f.Silent)
+	for {
+		select {
+		case <-ctx.Done():
+			s.quit()
+			return 130
+		case end := <-exits:
+			return end()
+		case <-hang:
+			s.mu.Lock()
+			s.frozen = true
+			s.mu.Unlock()
+			hang = nil
+		case <-silent:
+			s.kill()
+		case <-s.child.done:
+			return s.childCrashed(ctx)
+		case <-term:
+			return s.drain(ctx)
+		}
+	}
+}
+
+// at fires at a simulated time; never for +Inf.
+func (s *server) at(t float64) <-chan time.Time {
+	if t > 1e15 {
+		return nil
+	}
+	return time.After(s.clock.real(t - s.clock.now()))
+}
+
+// drain is SIGTERM to a ready server: no new work, running requests end, exit 0.
+func (s *server) drain(ctx context.Context) int {
+	s.state.Store(int32(stateDraining))
+	s.log.line(s.clock.now(), -1, "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
+	for {
+		s.mu.Lock()
+		idle := s.eng.Idle()
+		s.mu.Unlock()
+		if idle || ctx.Err() != nil {
+			break
+		}
+		_ = sleep(ctx, 2*tick)
+	}
+	_ = sleep(ctx, 4*tick) // the last events reach their clients
+	s.log.line(s.clock.now(), -1, "Gracefully exiting... Remaining number of requests 0. Remaining requests remaining_rids=[].")
+	s.quit()
+	return 0
+}
+
+// quit ends the child and gives the memory back.
+func (s *server) quit() {
+	s.child.kill()
+	s.claims.clear()
+	s.log.flush()
+}
+
+// kill is kill_process_tree: the child, then this process, by SIGKILL.
+func (s *server) kill() {
+	s.child.kill()
+	s.claims.clear()
+	s.log.flush()
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way
+}
+
+// lingers tells whether SGLang's crash diagnostics are on: 5 s of settling before the tree dies.
+func lingers() bool {
+	v := strings.ToLower(os.Getenv("SGLANG_PYSPY_DUMP_BEFORE_CRASH"))
+	return v != "0" && v != "false"
+}
+
+// crash is an exception in a serving scheduler.
+func (s *server) crash(ctx context.Context, f *Failure) int {
+	s.log.raw(forwardTraceback(s, f))
+	return s.sigquit(ctx)
+}
+
+func (s *server) childCrashed(ctx context.Context) int {
+	s.log.line(s.clock.now(), -1, "Subprocess scheduler_0 (pid=%d) crashed with exit code %d. Triggering SIGQUIT for cleanup...", s.child.pid(), s.child.code())
+	s.mu.Lock()
+	s.frozen = true
+	s.mu.Unlock()
+	return s.sigquit(ctx)
+}
+
+func (s *server) sigquit(ctx context.Context) int {
+	s.log.line(s.clock.now(), -1, "SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
+	if lingers() {
+		s.log.line(s.clock.now(), -1, "Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
+		s.log.flush()
+		_ = sleep(ctx, s.clock.real(5))
+	}
+	s.log.line(s.clock.now(), -1, "kill_process_tree called: parent_pid=%d, include_parent=True, pid=%d", os.Getpid(), os.Getpid())
+	s.kill()
+	return 137
+}
+
+// dieLoading is a death before ready.
+func (s *server) dieLoading(_ context.Context, at float64, f *Failure) int {
+	if f.Cause == "kernel_oom_kill" {
+		s.claims.oomKill()
+		s.log.raw(initTraceback(f.Text))
+		s.quit()
+		return 1
+	}
+	s.log.raw(loadTraceback(s, at, f))
+	s.log.line(at+1, -1, "Received sigquit from a child process. It usually means the child failed.")
+	s.kill()
+	return 137
+}

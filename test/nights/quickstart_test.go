@@ -1,0 +1,107 @@
+package nights_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// nights is how many quickstart nights are run: one in CI, five by `make test-long`.
+func nights(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("SGTUNE_NIGHTS"))
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// TestQuickstart is the newcomer's first run, with another seed each night: 25 launches, no host OOM, at most three
+// failed trials, a verdict better than the baseline with its interval, a profile in both formats, SIMULATED everywhere.
+func TestQuickstart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow tier: make test-nights runs it")
+	}
+	for night := 1; night <= nights(t); night++ {
+		t.Run(fmt.Sprint(night), func(t *testing.T) {
+			study, db := copyStudy(t, "quickstart.yaml", func(s string) string {
+				if night == 1 {
+					return s
+				}
+				return regexp.MustCompile(`(?m)^(\s*)seed: \d+`).ReplaceAllString(s, fmt.Sprintf("${1}seed: %d", night))
+			})
+			r := sgtune(t, "tune", study, "--db", db, "--web", "off")
+			t.Logf("night %d took %s, exit %d", night, r.took, r.code)
+			if r.code != 0 {
+				t.Fatalf("exit %d\n%s\n%s", r.code, r.stdout, r.stderr)
+			}
+			if !strings.Contains(r.stdout, "SIMULATED") {
+				t.Error("the output does not say SIMULATED")
+			}
+			checkNight(t, show(t, db, "quickstart"))
+			checkProfiles(t, db)
+		})
+	}
+}
+
+func checkNight(t *testing.T, s shown) {
+	t.Helper()
+	launches, failed := 0, 0
+	for _, tr := range s.Trials {
+		launches++
+		if tr.State == "failed" {
+			failed++
+			t.Logf("trial %d: %s / %s / %s", tr.Number, tr.Outcome, tr.Phase, tr.Cause)
+		}
+		if tr.Outcome == "host_oom" || tr.Outcome == "bench_invalid" {
+			t.Errorf("trial %d ended as %s", tr.Number, tr.Outcome)
+		}
+	}
+	if launches < 25 {
+		t.Errorf("%d launches, want 25", launches)
+	}
+	if failed > 3 {
+		t.Errorf("%d failed trials, at most 3 are allowed", failed)
+	}
+	v := s.Verdict
+	if v.Answer != "better" || v.Low == nil || *v.Low <= 0 {
+		t.Errorf("verdict %+v, want better with its interval above 0", v)
+	} else {
+		t.Logf("better by %.1f%% (%.1f%% to %.1f%%), trial %d", 100*v.Gain, 100**v.Low, 100**v.High, v.Trial)
+	}
+	if !s.Simulated {
+		t.Error("show --json does not say simulated")
+	}
+}
+
+func checkProfiles(t *testing.T, db string) {
+	t.Helper()
+	for _, format := range []string{"sh", "sglang-yaml"} {
+		r := sgtune(t, "export", "quickstart", "--db", db, "--trial", "best", "--format", format)
+		if r.code != 0 || !strings.Contains(r.stdout, "SIMULATED") || strings.Contains(r.stdout, "UNCONFIRMED") {
+			t.Errorf("export %s: exit %d\n%s%s", format, r.code, r.stdout, r.stderr)
+		}
+		if format != "sh" {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "profile.sh")
+		if err := os.WriteFile(file, []byte(r.stdout), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		path, err := exec.LookPath("shellcheck")
+		if err != nil {
+			if os.Getenv("CI") != "" {
+				t.Error("shellcheck is not installed in CI")
+			}
+			continue
+		}
+		if out, err := exec.Command(path, "-S", "warning", file).CombinedOutput(); err != nil {
+			t.Errorf("shellcheck: %v\n%s", err, out)
+		}
+	}
+}

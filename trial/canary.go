@@ -1,0 +1,92 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sgtune/benchmark"
+)
+
+const (
+	canaryQuantile  = 0.99
+	canaryOutput    = 32 // of every second request: somebody always ends, so prefill goes on while the rest decodes
+	canaryClients   = 64 // extra clients at most
+	defaultChunk    = 8192
+	worstMinute     = time.Minute
+	canaryPoolTimes = 2 // prompt tokens, in KV pools
+)
+
+// canary sends the longest prompts at the highest level: enough to fill two prefill chunks per step while that
+// level decodes, at most Load.Canary or twice the KV pool in prompt tokens. Surviving proves one
+// short window, no more; what it yields is the low-water mark of free GPU memory.
+func (a *attempt) canary(ctx context.Context) error {
+	if a.Load.Canary <= 0 || a.Load.Workload == nil || len(a.Load.Workload.Rows) == 0 {
+		return nil
+	}
+	if err := a.prepare(ctx); err != nil {
+		return err
+	}
+	log, _ := a.watch.facts()
+	w, opts := fullCanary(a.Load.Workload, a.highest(), log.Memory.ChunkedPrefill)
+	opts.Cap = a.Load.Canary
+	if a.t.CanaryShrunk {
+		w, opts = worstRows(a.Load.Workload, a.highest())
+		opts.Cap = min(a.Load.Canary, worstMinute)
+		text := fmt.Sprintf("canary shrunk to the trace's own worst minute: %d rows at %d clients", len(w.Rows), opts.Concurrency)
+		a.find("canary_shrunk", text)
+		a.notice("finding", fmt.Sprintf("trial %d: %s", a.t.Number, text))
+	}
+	opts.PromptTokens = int64(canaryPoolTimes * log.Memory.Tokens)
+	opts.Window, opts.Drain = min(a.Load.Window, opts.Cap), cutAtOnce
+	feed := benchmark.NewFeed(w, 0, len(w.Rows), a.Load.Salt+"/canary", a.load.palette)
+	report, err := a.put(ctx, feed, opts, nil)
+	if err != nil {
+		return err
+	}
+	if !report.Valid && report.Requests.Sent > report.Requests.OK {
+		a.find("canary_requests_failed", fmt.Sprintf("%d of %d canary requests failed: %s", report.Requests.Sent-report.Requests.OK, report.Requests.Sent, report.Advice))
+	}
+	return nil
+}
+
+// fullCanary makes unique prompts of the longest rows' lengths. Every second one asks for a short
+// answer. Clients beyond the level keep two chunks of prompts waiting.
+func fullCanary(w *benchmark.Workload, level, chunk int) (*benchmark.Workload, benchmark.Options) {
+	if chunk <= 0 {
+		chunk = defaultChunk
+	}
+	long := w.Longest(canaryQuantile)
+	c := *long
+	c.Rows, c.BlockTokens, c.Reuse = nil, 0, 0
+	for _, r := range long.Rows {
+		r.HashIDs = nil
+		short := r
+		r.Number, short.Number = len(c.Rows), len(c.Rows)+1
+		short.OutputTokens = min(r.OutputTokens, canaryOutput)
+		c.Rows = append(c.Rows, r, short)
+	}
+	length := max(1, w.InputQuantile(canaryQuantile))
+	extra := min((2*chunk+length-1)/length, canaryClients)
+	return &c, benchmark.Options{Concurrency: level + extra}
+}
+
+// worstRows is the stretch of as many consecutive rows as the highest level has clients with the most prompt
+// tokens: the worst that a closed loop over this file can have in flight at once.
+func worstRows(w *benchmark.Workload, level int) (*benchmark.Workload, benchmark.Options) {
+	n := min(level, len(w.Rows))
+	sum := 0
+	for _, r := range w.Rows[:n] {
+		sum += r.Input()
+	}
+	worst, at := sum, 0
+	for i := n; i < len(w.Rows); i++ {
+		sum += w.Rows[i].Input() - w.Rows[i-n].Input()
+		if sum > worst {
+			worst, at = sum, i-n+1
+		}
+	}
+	c := *w
+	c.Rows = w.Rows[at : at+n]
+	return &c, benchmark.Options{Concurrency: level}
+}

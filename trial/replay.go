@@ -1,0 +1,146 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sgtune/benchmark"
+)
+
+// Ends of a trial whose server lives but cannot be measured.
+var (
+	errFlush   = errors.New("the cache could not be flushed")
+	errPalette = errors.New("prompts could not be made")
+)
+
+const (
+	leastReuse    = 0.02 // below this share of shared prompt tokens no cache fill and no hicache
+	dyingTime     = 90 * time.Second
+	dyingTimeReal = 3 * time.Second
+	cutAtOnce     = time.Millisecond // Options.Drain of a load whose result nobody reads
+)
+
+// replay is what all loads of one server's life share.
+type replay struct {
+	palette  benchmark.Palette
+	measured benchmark.Feed // one feed for all levels: the next level continues with the next rows
+	split    int            // rows from here on are measured; those before it may fill the cache
+}
+
+// reserve is where the measured rows begin: they are reserved first, from the end of the file, two
+// thirds of it where the cache must be filled before and all of it otherwise. It depends on the file and
+// the study alone, so that every trial measures the same rows.
+func (l Load) reserve() int {
+	if !l.fills() {
+		return 0
+	}
+	return len(l.Workload.Rows) / 3
+}
+
+// fills reports whether the cache is filled before measuring.
+func (l Load) fills() bool {
+	return l.Workload != nil && l.Fill > 0 && l.FillHostPoolGB > 0 && l.Workload.Reuse >= leastReuse
+}
+
+// highest is the study's highest concurrency.
+func (a *attempt) highest() int {
+	return max(1, slices.Max(append(slices.Clone(a.Load.Levels), append(a.t.Plan, 1)...)))
+}
+
+// prepare asks the server for the tokens prompts are made of, once.
+func (a *attempt) prepare(ctx context.Context) error {
+	if a.load != nil {
+		return nil
+	}
+	palette, err := benchmark.LoadPalette(ctx, a.target)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errPalette, err)
+	}
+	if palette.Note != "" {
+		a.find("approximate_lengths", palette.Note)
+	}
+	w, split := a.Load.Workload, a.Load.reserve()
+	a.load = &replay{
+		palette: palette, split: split,
+		measured: benchmark.NewFeed(w, split, len(w.Rows), a.Load.Salt, palette),
+	}
+	return nil
+}
+
+// put puts one load on the server while the watch looks for signs of life.
+func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.Options, each func(benchmark.Request)) (*benchmark.Report, error) {
+	if a.loaded.IsZero() {
+		a.loaded = a.Clock.Now()
+	}
+	opts.Clock = a.Clock
+	shown := opts.OnWindow
+	opts.OnWindow = func(w benchmark.Window) {
+		if w.Output > 0 {
+			a.watch.moved()
+		}
+		if shown != nil {
+			shown(w)
+		}
+	}
+	a.watch.loading(true)
+	defer a.watch.loading(false)
+	report, err := benchmark.Run(ctx, a.target, feed, opts, func(q benchmark.Request) {
+		if q.Failed == "" {
+			a.watch.moved()
+		}
+		if each != nil {
+			each(q)
+		}
+	})
+	if err == nil {
+		err = a.outlived(ctx, report)
+	}
+	return report, err
+}
+
+// outlived tells failed requests of a living server (its report stands, and is invalid) from those
+// of a dying one, whose end the watch may not have seen yet.
+func (a *attempt) outlived(ctx context.Context, r *benchmark.Report) error {
+	failed := r.Requests.Sent - r.Requests.OK
+	if failed == 0 && r.Requests.Sent > 0 || r.Invalid == benchmark.InvalidWrongTokens {
+		return nil
+	}
+	limit := a.Clock.Now().Add(a.floor(dyingTime, dyingTimeReal))
+	for {
+		if a.lives() && a.health(ctx) == http.StatusOK {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if a.Clock.Now().After(limit) {
+			return fmt.Errorf("%w: requests fail and /health does not answer", errStuck)
+		}
+		if err := a.Clock.Sleep(ctx, a.floor(readyPoll, 50*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+// samples opens the file of raw samples of a level. A file that cannot be written costs evidence,
+// not the measurement.
+func (a *attempt) samples(level int) (write func(benchmark.Request), done func()) {
+	path := filepath.Join(a.dir(), fmt.Sprintf("level-%d.samples.jsonl", level))
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		a.find("evidence_incomplete", "raw samples could not be written: "+err.Error())
+		return nil, func() {}
+	}
+	w := benchmark.NewSampleWriter(file)
+	return w.Write, func() {
+		if err := errors.Join(w.Flush(), file.Close()); err != nil {
+			a.find("evidence_incomplete", "raw samples could not be written: "+err.Error())
+		}
+	}
+}

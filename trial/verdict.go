@@ -1,0 +1,119 @@
+package trial
+
+import (
+	"maps"
+	"time"
+
+	"sgtune/sglang"
+)
+
+// Ending is what ended a trial's work, before anything was stopped. The empty Ending means that it
+// is not known: a log is judged on its own.
+type Ending string
+
+// Endings.
+const (
+	EndUnknown    Ending = ""
+	EndDone       Ending = "done"        // all steps were taken
+	EndPruned     Ending = "pruned"      // stopped early as hopeless
+	EndDied       Ending = "died"        // the server ended by itself
+	EndTimeout    Ending = "timeout"     // ready_timeout, while advancing
+	EndStuck      Ending = "stuck"       // no progress and no death
+	EndPerson     Ending = "person"      // a person stopped the study
+	EndDeadline   Ending = "deadline"    // the study's time was over
+	EndOutside    Ending = "outside"     // a signal from outside sgtune
+	EndVoid       Ending = "void"        // contaminated
+	EndPort       Ending = "port"        // the port was taken before the launch
+	EndNotStarted Ending = "not_started" // the command could not be executed
+	EndHost       Ending = "host"        // the host could not be read
+	EndReplay     Ending = "replay"      // the server lives and could not be measured
+	EndSgtune     Ending = "sgtune"      // a bug or a full disk of ours
+)
+
+// Probe is what a readiness probe saw, so many times.
+type Probe struct {
+	Path    string
+	Status  int    // HTTP status, 0 = refused or timed out
+	Count   int    // how often
+	Refusal string // what another monitor made of a 200, "" when nobody disagreed
+}
+
+// Facts is everything a verdict depends on. The zero value of a field means not known, except where
+// it says otherwise.
+type Facts struct {
+	Log         sglang.LogFacts         // as it was when work ended
+	First, Last map[string]sglang.Event // first and last log event of each kind
+	Flags       sglang.Config           // flags of this launch
+	Ending      Ending
+	Reason      string // words of what ended it
+	Exit        Exit
+	Ready       bool // the readiness rule was met
+	Probes      []Probe
+	Elapsed     time.Duration // since the launch
+	Timeout     time.Duration // ready_timeout
+	Silent      time.Duration // since the log last moved
+	UnderLoad   time.Duration // since the first request
+	KernelOOM   int64         // rise of the kernel's kill counter, -1 unknown
+	CgroupOOM   int64         // rise of the cgroup's, -1 unknown
+	HostRAM     int64         // bytes, 0 unknown
+	Ranks       int           // ranks on this host, 0 = tp-size of the log
+	Levels      []Level
+	Port        int
+	Holder      string // who holds the port
+	Findings    []Finding
+}
+
+// Classify says why a trial ended. It is pure: the same facts give the same verdict. The first rule
+// that fits decides (rules.go); when none does the verdict is unknown, never a guess.
+func Classify(f Facts) Verdict {
+	v := Verdict{Outcome: Unknown, Phase: furthest(&f), Cause: causeUnknown, Blames: BlameNo,
+		Text: "the server's end is not explained by anything it printed or the host counted; look at server.log"}
+	for _, r := range rules {
+		if found, ok := r.judge(&f); ok {
+			v = found
+			break
+		}
+	}
+	if v.Phase == "" {
+		v.Phase = furthest(&f)
+	}
+	all := numbers(&f)
+	maps.Copy(all, v.Numbers)
+	if rank := all["host_request_gb_per_rank"]; all["host_request_gb_total"] == 0 && rank > 0 { // refused before it was allocated
+		all["host_request_gb_total"] = rank * float64(ranks(&f))
+	}
+	v.Numbers = all
+	v.Findings = append(v.Findings, f.Findings...)
+	return v
+}
+
+// furthest is the furthest phase the log reached. Live, readiness is the rule of design 5 and does
+// not need the log line.
+func furthest(f *Facts) sglang.Phase {
+	phase := f.Log.Phase
+	if phase == "" {
+		phase = sglang.PhaseLaunch
+	}
+	if f.Ready && sglang.PhaseReady.After(phase) {
+		phase = sglang.PhaseReady
+	}
+	return phase
+}
+
+// dirty turns a verdict into dirty_host when something of the trial is still held; the trial's own
+// verdict stays as a finding.
+func dirty(v Verdict, r released) Verdict {
+	if r.Release != ReleaseDirty {
+		return v
+	}
+	own := Finding{Name: string(v.Outcome), Text: string(v.Outcome) + " / " + string(v.Phase) + " / " + v.Cause + ": " + v.Text}
+	advice := []string{adviceFreeGPU}
+	if r.Cause == causePortHeld {
+		advice = []string{adviceFreePort}
+	}
+	return Verdict{
+		Outcome: DirtyHost, Phase: sglang.PhaseShutdown, Cause: r.Cause, Blames: v.Blames, Numbers: v.Numbers,
+		Findings: append([]Finding{own}, v.Findings...), Evidence: v.Evidence, Line: v.Line, Advice: advice,
+		Text: "the host is not clean: " + r.Text + "; free it (sgtune reclaim), then run sgtune tune again",
+	}
+}

@@ -1,0 +1,215 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sgtune/host"
+	"sgtune/sglang"
+)
+
+// Ends of a trial that the watch notices.
+var (
+	errDied  = errors.New("the server ended")
+	errStuck = errors.New("the server makes no progress")
+)
+
+const (
+	logPoll      = 250 * time.Millisecond // host time between two looks at the log
+	logPollReal  = 25 * time.Millisecond  // real time, at least
+	logChunk     = 256 << 10
+	usagePoll    = time.Second            // host time between two readings of the host
+	usagePollMin = 200 * time.Millisecond // real time, at least
+	memoryMoves  = 256 << 20              // a change of memory in use that counts as progress
+)
+
+// watch follows one running server: its log (copied, masked, into the evidence), its end, and what
+// the host's memory does meanwhile. Everything behind mu is host time and host bytes.
+type watch struct {
+	a       *attempt
+	process host.Process
+	cancel  context.CancelFunc
+	wait    sync.WaitGroup
+
+	mu       sync.Mutex
+	reader   *sglang.Reader
+	offset   int64
+	first    map[string]sglang.Event // first event of each kind
+	last     map[string]sglang.Event // and the last one
+	speeds   []speed                 // decode lines of rank 0
+	progress time.Time               // log grew, a batch ran, a token came, memory moved
+	evidence *sglang.MaskWriter
+	file     *os.File
+	failed   error // first failure to write the evidence
+
+	underLoad bool
+	memory    memoryFacts
+}
+
+// speed is one decode line: when it was read and the server's own figure, tok/s.
+type speed struct {
+	at   time.Time
+	toks float64
+}
+
+// startWatch begins to follow the process. The watch lives until close, beyond the end of work:
+// the last lines of a dying server matter most.
+func (a *attempt) startWatch(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := &watch{
+		a: a, process: a.process, cancel: cancel, reader: sglang.NewReader(), first: map[string]sglang.Event{}, last: map[string]sglang.Event{},
+		progress: a.Clock.Now(), memory: newMemoryFacts(a.baseline),
+	}
+	w.openEvidence(filepath.Join(a.dir(), "server.log"))
+	a.watch = w
+	w.wait.Go(func() { w.follow(ctx) })
+	w.wait.Go(func() { w.sample(ctx) })
+	w.wait.Go(func() { w.listen(ctx) })
+}
+
+func (w *watch) openEvidence(path string) {
+	var to io.Writer = io.Discard
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		w.failed = err
+	} else {
+		w.file, to = file, file
+	}
+	w.evidence = sglang.NewMaskWriter(to, w.a.Secrets...)
+}
+
+// close ends the watch, waits for it and reads what is left of the log.
+func (w *watch) close(ctx context.Context) {
+	w.cancel()
+	w.wait.Wait()
+	w.drain(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(w.reader.Close())
+	err := w.evidence.Flush()
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+		w.file = nil
+	}
+	if err != nil && w.failed == nil {
+		w.failed = err
+	}
+}
+
+// follow reads the log until the process ends; then it ends work.
+func (w *watch) follow(ctx context.Context) {
+	for {
+		w.drain(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.process.Done():
+			w.drain(ctx)
+			w.a.abort(errDied)
+			return
+		case <-w.a.Clock.After(w.a.floor(logPoll, logPollReal)):
+		}
+	}
+}
+
+// drain reads the log to its present end.
+func (w *watch) drain(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		b, err := w.process.Log(ctx, w.offset, logChunk)
+		if err != nil && ctx.Err() == nil && w.failed == nil {
+			w.failed = fmt.Errorf("read the server's log: %w", err)
+		}
+		if err != nil || len(b) == 0 {
+			return
+		}
+		w.take(b)
+	}
+}
+
+// take feeds one piece of the log to the evidence and to the reader; mu is held.
+func (w *watch) take(b []byte) {
+	w.offset += int64(len(b))
+	w.progress = w.a.Clock.Now()
+	if _, err := w.evidence.Write(b); err != nil && w.failed == nil {
+		w.failed = err
+		w.evidence = sglang.NewMaskWriter(io.Discard)
+	}
+	w.note(w.reader.Feed(b))
+}
+
+// note keeps what is wanted of events; mu is held.
+func (w *watch) note(events []sglang.Event) {
+	for _, e := range events {
+		if _, seen := w.first[e.Kind]; !seen {
+			w.first[e.Kind] = e
+		}
+		w.last[e.Kind] = e
+		if toks, ok := e.Values["gen_tok_s"]; ok && e.Rank <= 0 {
+			w.speeds = append(w.speeds, speed{w.progress, toks})
+		}
+	}
+}
+
+// facts is what the log says so far, and the first event of each kind.
+func (w *watch) facts() (sglang.LogFacts, map[string]sglang.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reader.Facts(), maps.Clone(w.first)
+}
+
+// latest is the last event of each kind.
+func (w *watch) latest() map[string]sglang.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.last)
+}
+
+// moved notes progress that the log does not show.
+func (w *watch) moved() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.progress = w.a.Clock.Now()
+}
+
+// silence is host time since the last progress.
+func (w *watch) silence() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.a.Clock.Now().Sub(w.progress)
+}
+
+// loading says that requests run from now on (or no longer do).
+func (w *watch) loading(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.underLoad, w.progress = on, w.a.Clock.Now()
+}
+
+// speed is the server's own throughput between two instants: decode lines weighted by the time each
+// one covers, 0 when fewer than two lines lie between.
+func (w *watch) speed(from, to time.Time) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var tokens, seconds float64
+	var last time.Time
+	for _, s := range w.speeds {
+		if s.at.After(from) && !s.at.After(to) && !last.IsZero() {
+			d := s.at.Sub(last).Seconds()
+			tokens, seconds = tokens+s.toks*d, seconds+d
+		}
+		last = s.at
+	}
+	if seconds == 0 {
+		return 0
+	}
+	return tokens / seconds
+}

@@ -1,0 +1,114 @@
+package tuner
+
+import (
+	"math"
+
+	"sgtune/sglang"
+	"sgtune/trial"
+)
+
+// HostFacts is what a host says about itself before anything is launched: plain data, so that this
+// package does not know how hosts are asked. Negative figures are unknown.
+type HostFacts struct {
+	Name           string // "local", "simulated kimi-8x96"
+	MemTotal       int64  // bytes
+	MemAvailable   int64  // bytes
+	CgroupHeadroom int64  // bytes left under the strictest limit, negative without one
+	GPUs           []GPUFact
+	GPUNote        string   // why there are no GPU facts
+	PortHolders    []string // who listens on the study's fixed port: "pid 4711 (python3)"
+	Leftovers      int      // processes of earlier trials that still run
+	Lease          string   // who holds the host, "" = nobody
+}
+
+// GPUFact is one GPU's memory and who holds it.
+type GPUFact struct {
+	Index       int
+	Name        string
+	Total, Used int64    // bytes
+	Holders     []string // "pid 4711 (python3) 71.2 GB"
+}
+
+// Available is what rule 2 of the host RAM starts from: the smaller of MemAvailable and the
+// cgroup's headroom, bytes; negative when neither is known.
+func (f HostFacts) Available() float64 {
+	switch {
+	case f.CgroupHeadroom < 0 && f.MemAvailable < 0:
+		return -1
+	case f.CgroupHeadroom < 0:
+		return float64(f.MemAvailable)
+	case f.MemAvailable < 0:
+		return float64(f.CgroupHeadroom)
+	}
+	return float64(min(f.MemAvailable, f.CgroupHeadroom))
+}
+
+// Admission decides whether a configuration may be launched now: the quality rule, both host RAM
+// rules, the memory arithmetic, what was learnt, no repeat. It is built anew for every proposal
+// from history and the host's facts, and asks nobody.
+type Admission struct {
+	constraints []Constraint
+}
+
+// NewAdmission builds the admission of a study. line is the learnt memory line (Frontier.Cautious
+// or Frontier.Check), nil for none. The facts must be those of an idle host: memory that a running
+// server of ours holds would be counted twice.
+func NewAdmission(s *Study, history []*trial.Trial, facts HostFacts, line func(sglang.Config) error) *Admission {
+	fixed := sglang.Merge(s.Server.Flags, s.Passed)
+	predict := Predictor(s, history)
+	a := &Admission{constraints: []Constraint{
+		Quality{Fixed: fixed},
+		HostRAM{
+			Fixed: fixed, Budget: s.Host.RAMBudgetBytes, PerRank: s.Host.RAMPerRank,
+			Available: facts.Available(), Own: OwnRAM(history),
+			Pool: func(c sglang.Config) float64 {
+				p, _ := predict(c)
+				return p.HostPoolGBPerRank * sglang.GB
+			},
+		},
+		Memory{Predict: predict},
+	}}
+	if line != nil {
+		a.constraints = append(a.constraints, Rule(line))
+	}
+	a.constraints = append(a.constraints, NewRepeat(history))
+	return a
+}
+
+// Admit returns nil when c may be launched, else the *Infeasible of the first rule against it.
+func (a *Admission) Admit(c sglang.Config) error {
+	for _, rule := range a.constraints {
+		if err := rule.Check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OwnRAM is the most host memory a server took for itself in the launches so far (the largest fall
+// of MemAvailable before its host pool), bytes; negative before any launch has shown it.
+func OwnRAM(history []*trial.Trial) float64 {
+	own := -1.0
+	for _, t := range history {
+		if t.OwnRAM > 0 {
+			own = math.Max(own, float64(t.OwnRAM))
+		}
+	}
+	return own
+}
+
+// Predictor is the memory arithmetic calibrated by the newest start-up log of history that shows
+// its KV pool; before there is one it knows nothing.
+func Predictor(s *Study, history []*trial.Trial) func(sglang.Config) (sglang.Prediction, bool) {
+	fixed := sglang.Merge(s.Server.Flags, s.Passed)
+	for i := len(history) - 1; i >= 0; i-- {
+		calibration, err := sglang.Calibrate(history[i].Memory)
+		if err != nil {
+			continue // this launch did not reach its KV pool
+		}
+		return func(c sglang.Config) (sglang.Prediction, bool) {
+			return calibration.Predict(sglang.Merge(fixed, c)), true
+		}
+	}
+	return func(sglang.Config) (sglang.Prediction, bool) { return sglang.Prediction{}, false }
+}

@@ -1,0 +1,187 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sgtune/benchmark"
+	"sgtune/trial"
+)
+
+// TrialRunner runs one trial from its waiting row to its finished one. trial.Runner does on a
+// host; tests and the simulator do in virtual time. An error means that the study must stop.
+type TrialRunner interface {
+	Run(ctx context.Context, t *trial.Trial) error
+}
+
+// Loop runs a study. It keeps nothing between turns that is not in the store: each turn reads the
+// history, decides what comes next and stores that before doing it, so a study that was killed at
+// any instant is continued by running it again.
+type Loop struct {
+	Study    *Study
+	Record   *Record // the study's row as stored; new when the study is
+	Store    Store
+	Runner   TrialRunner
+	Host     Host
+	Clock    benchmark.Clock // host time
+	Sampler  Sampler
+	Workload *benchmark.Workload                                   // what samplers may know of the load, may be nil
+	Notify   func(ctx context.Context, to Notify, m Message) error // delivers one notification; nil = none
+	Observe  func(e Event)                                         // sees every stored event, from several goroutines; must not block; may be nil
+	Show     func(s Status)                                        // sees where the study stands at each turn; must not block; may be nil
+	Poll     time.Duration                                         // real time between looks for commands, 0 = a second
+
+	deadline time.Time // host time at which no trial may run any more
+	first    int       // number of the first trial of this run of the program
+	facts    HostFacts // as taken over
+	live     live
+	told     map[string]bool // rejections already stored
+
+	abortBelow float64 // the sampler's own limit for the trial at hand, 0 = none
+}
+
+// Run runs the study to its verdict: hand over, baseline, search, confirm, verdict, finish. The
+// caller holds the host's lease. A study that already has its verdict returns it. Without a
+// verdict the error is a *Stopped where the reason is the study's; to stop it, end ctx with the
+// cause trial.ErrStopped.
+func (l *Loop) Run(ctx context.Context) (*Verdict, error) {
+	h, err := l.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.settled(h) {
+		if l.Record.AfterDue && l.Record.AfterDone == "" {
+			return l.Record.Verdict, l.finish(context.WithoutCancel(ctx), l.Record.Verdict, nil)
+		}
+		return l.Record.Verdict, nil
+	}
+	if err := l.begin(ctx, h); err != nil {
+		return nil, err
+	}
+	verdict, err := l.night(ctx)
+	return verdict, l.finish(context.WithoutCancel(ctx), verdict, err)
+}
+
+// night is the study between its first and its last line: take the host over, then one trial after
+// the other until nothing is left to launch.
+func (l *Loop) night(ctx context.Context) (*Verdict, error) {
+	if err := l.handOver(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := l.turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t, err := l.next(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			return l.verdict(ctx)
+		}
+		if err := l.launch(ctx, h, t); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turn takes commands, reads the history and says whether the study may go on.
+func (l *Loop) turn(ctx context.Context) (History, error) {
+	if ctx.Err() != nil {
+		return nil, byPerson(ctx)
+	}
+	if err := l.takeCommands(ctx, nil); err != nil {
+		return nil, err
+	}
+	if reason := l.live.stopAsked(); reason != "" {
+		return nil, &Stopped{Cause: trial.ErrStopped, Reason: reason}
+	}
+	if err := l.look(ctx); err != nil {
+		return nil, err
+	}
+	h, err := l.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h, breaker(h, l.first)
+}
+
+// next is the trial to launch now, nil when the study is at its end. The phases are asked in
+// order; the first that has something to do takes the turn.
+func (l *Loop) next(ctx context.Context, h History) (*trial.Trial, error) {
+	for _, phase := range []func(context.Context, History) (*trial.Trial, error){
+		l.waiting, l.baseline, l.search, l.confirm,
+	} {
+		if t, err := phase(ctx, h); t != nil || err != nil {
+			return t, err
+		}
+	}
+	return nil, nil
+}
+
+// launch stores the trial as waiting, runs it and says what still fits.
+func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
+	if h.Numbered(t.Number) == nil {
+		if err := l.Store.SaveTrial(ctx, t); err != nil {
+			return fmt.Errorf("save trial %d: %w", t.Number, err)
+		}
+	}
+	l.show(append(h[:len(h):len(h)], t), t)
+	l.live.start(t.Number, l.hopelessBelow(h))
+	l.abortBelow = 0
+	err := l.attended(ctx, t)
+	l.live.start(-1, 0)
+	if err != nil {
+		return &Stopped{Cause: err, Reason: fmt.Sprintf("stopped: %v", err)}
+	}
+	if !t.State.Finished() {
+		return fmt.Errorf("trial %d came back %s from its runner", t.Number, t.State)
+	}
+	return l.report(context.WithoutCancel(ctx), t)
+}
+
+// attended runs the trial while commands and the study's last minute are watched for.
+func (l *Loop) attended(ctx context.Context, t *trial.Trial) error {
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	defer l.attend(ctx, abort)()
+	return l.Runner.Run(ctx, t)
+}
+
+// verdict stores what the study found.
+func (l *Loop) verdict(ctx context.Context) (*Verdict, error) {
+	h, err := l.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := conclude(l.Study, l.Record, h)
+	return v, l.event(ctx, Event{Kind: "verdict", Trial: &v.Trial, Config: v.Config, Text: v.Text})
+}
+
+func (l *Loop) history(ctx context.Context) (History, error) {
+	trials, err := l.Store.Trials(ctx, l.Study.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the trials of %s: %w", l.Study.Name, err)
+	}
+	return trials, nil
+}
+
+func (l *Loop) save(ctx context.Context) error {
+	if err := l.Store.SaveStudy(ctx, l.Record); err != nil {
+		return fmt.Errorf("save study %s: %w", l.Study.Name, err)
+	}
+	return nil
+}
+
+func (l *Loop) event(ctx context.Context, e Event) error {
+	e.At = l.Clock.Now()
+	if err := l.Store.AddEvent(ctx, l.Study.Name, e); err != nil {
+		return fmt.Errorf("save event %q: %w", e.Text, err)
+	}
+	if l.Observe != nil {
+		l.Observe(e)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package tuner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sgtune/trial"
+)
+
+// finishTime is host time kept free before the deadline for what follows the verdict.
+const finishTime = 2 * time.Minute
+
+// Plan is what still fits into a study: the confirmation is planned first, the search gets the
+// rest. It is made anew from history at every turn.
+type Plan struct {
+	Now      time.Time     // host time
+	Deadline time.Time     // host time at which nothing of a trial may run any more, zero = none
+	Launches int           // search and baseline launches made
+	Limit    int           // of the trial budget, 0 = none
+	Search   time.Duration // learnt length of a search trial, 0 unknown
+	Full     time.Duration // learnt length of a trial that measures all load levels, 0 unknown
+	Pairs    int           // confirmation launches each side
+	Done     int           // confirmation launches that count so far, both sides
+}
+
+// newPlan learns from history. pairs is the number of confirmation launches each side, as fixed or
+// as expected; what of them is done the caller adds.
+func newPlan(h History, b Budget, now, deadline time.Time, pairs int) Plan {
+	p := Plan{Now: now, Deadline: deadline, Launches: h.Launches(), Limit: b.Trials, Pairs: pairs}
+	var search, full []time.Duration
+	for _, t := range h.Finished() {
+		took := t.EndedAt.Sub(t.StartedAt)
+		if t.StartedAt.IsZero() || took <= 0 || interrupted(t) {
+			continue
+		}
+		switch {
+		case t.Role == trial.RoleSearch:
+			search = append(search, took)
+		case counts(t):
+			full = append(full, took)
+		}
+	}
+	p.Search, p.Full = median(search), median(full)
+	if p.Full == 0 {
+		p.Full = p.Search
+	}
+	if p.Search == 0 {
+		p.Search = p.Full
+	}
+	return p
+}
+
+// Reserve is the time the confirmation still needs: 2 n launches at the learnt length.
+func (p Plan) Reserve() time.Duration {
+	return time.Duration(max(0, 2*p.Pairs-p.Done)) * p.Full
+}
+
+// SearchFits reports whether another search trial fits beside the confirmation; why says what is
+// used up when it does not.
+func (p Plan) SearchFits() (ok bool, why string) {
+	if p.Limit > 0 && p.Launches >= p.Limit {
+		return false, fmt.Sprintf("the budget of %d trials is used", p.Limit)
+	}
+	if p.TimeFits() {
+		return true, ""
+	}
+	return false, fmt.Sprintf("%s are left until %s: another trial (%s) and the confirmation (%d launches, %s) do not both fit",
+		span(p.Deadline.Sub(p.Now)), p.Deadline.Format("15:04"), span(p.Search), 2*p.Pairs, span(p.Reserve()))
+}
+
+// TimeFits is SearchFits without the trial budget.
+func (p Plan) TimeFits() bool {
+	return p.Deadline.IsZero() || p.Now.Add(p.Search+p.Reserve()).Before(p.Deadline)
+}
+
+// ConfirmFits reports whether one more confirmation launch fits.
+func (p Plan) ConfirmFits() bool {
+	return p.Deadline.IsZero() || p.Now.Add(p.Full).Before(p.Deadline)
+}
+
+// Fits is the number of search trials that still fit, -1 when nothing limits them or it is unknown.
+func (p Plan) Fits() int {
+	n := -1
+	if p.Limit > 0 {
+		n = max(0, p.Limit-p.Launches)
+	}
+	if !p.Deadline.IsZero() && p.Search > 0 {
+		byTime := max(0, int((p.Deadline.Sub(p.Now)-p.Reserve())/p.Search))
+		if n < 0 || byTime < n {
+			n = byTime
+		}
+	}
+	return n
+}
+
+// End is when the study will have its verdict at the learnt pace, the zero time when unknown.
+func (p Plan) End() time.Time {
+	n := p.Fits()
+	if n < 0 || p.Full == 0 {
+		return time.Time{}
+	}
+	return p.Now.Add(time.Duration(n)*p.Search + p.Reserve())
+}
+
+// Text says what still fits, for a person.
+func (p Plan) Text() string {
+	n := p.Fits()
+	if n < 0 || p.Full == 0 {
+		return fmt.Sprintf("%d trials launched; how many fit is known after the first one", p.Launches)
+	}
+	return fmt.Sprintf("%d more trials of %s fit, then %d confirmation launches (%s); done about %s",
+		n, span(p.Search), max(0, 2*p.Pairs-p.Done), span(p.Reserve()), p.End().Format("15:04"))
+}
+
+// deadline is the host time at which the study must be over: whichever of the wall time and the
+// hour comes first. Wall time is host time spent on trials: a study that was interrupted overnight
+// does not lose it, so what earlier trials took is subtracted.
+func deadline(b Budget, h History, now time.Time, finish time.Duration) (time.Time, error) {
+	var end time.Time
+	if b.Wall > 0 {
+		used := time.Duration(0)
+		for _, t := range h.Finished() {
+			if !t.StartedAt.IsZero() && t.EndedAt.After(t.StartedAt) {
+				used += t.EndedAt.Sub(t.StartedAt)
+			}
+		}
+		end = now.Add(b.Wall - used)
+	}
+	if b.Until == "" {
+		return end, nil
+	}
+	hour, err := time.Parse("15:04", b.Until)
+	if err != nil {
+		return end, fmt.Errorf("budget.until %q: write an hour of the host's clock as 07:00", b.Until)
+	}
+	y, m, d := now.Date()
+	until := time.Date(y, m, d, hour.Hour(), hour.Minute(), 0, 0, now.Location())
+	if !until.After(now) {
+		until = until.AddDate(0, 0, 1)
+	}
+	if until = until.Add(-finish); end.IsZero() || until.Before(end) {
+		end = until
+	}
+	return end, nil
+}
+
+func median(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// span is a length of time as a person says it, never negative.
+func span(d time.Duration) string { return FormatDuration(max(0, d).Round(time.Second)) }
