@@ -25,8 +25,21 @@ func isCode(err error, codes ...sqlite3.ErrNo) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
+// mendable is a failure a person can mend; its text says how and leaves SQLite's own words out.
+type mendable struct {
+	text string
+	err  error
+}
+
+func (m *mendable) Error() string { return m.text }
+func (m *mendable) Unwrap() error { return m.err }
+
 // explain says what failed on which file, and for failures a person can mend, how.
 func explain(path, op string, err error) error {
+	where := op + " in " + path
+	if op == "open" {
+		where = "open " + path
+	}
 	advice := ""
 	switch {
 	case isCode(err, sqlite3.ErrFull):
@@ -40,9 +53,9 @@ func explain(path, op string, err error) error {
 	case isCode(err, sqlite3.ErrIoErr):
 		advice = "the disk does not answer or is full; look at it, then run the same command again"
 	default:
-		return fmt.Errorf("%s in %s: %w", op, path, err)
+		return fmt.Errorf("%s: %w", where, err)
 	}
-	return fmt.Errorf("%s in %s: %s (%w)", op, path, advice, err)
+	return &mendable{text: where + ": " + advice, err: err}
 }
 
 // header starts every SQLite file.

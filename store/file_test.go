@@ -127,7 +127,7 @@ func TestRefusedFiles(t *testing.T) {
 			if err := os.WriteFile(path, junk, 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, "open in FILE: the file is damaged or not a database; restore a copy, or name another file with --db (file is not a database)"},
+		}, "open FILE: the file is damaged or not a database; restore a copy, or name another file with --db"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

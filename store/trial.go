@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
 )
@@ -55,35 +54,14 @@ func (db *DB) SaveTrial(ctx context.Context, t *trial.Trial) error {
 	})
 }
 
-// VoidTrial marks a finished trial as contaminated: it is not ranked. Nothing else of it changes.
-func (db *DB) VoidTrial(ctx context.Context, study string, number int, reason string) error {
-	op := fmt.Sprintf("void trial %d of %s", number, study)
-	return db.write(ctx, op, func(tx *sql.Tx) error {
-		id, err := studyID(ctx, tx, study)
-		if err != nil {
-			return err
-		}
-		state, err := storedState(ctx, tx, id, number)
-		switch {
-		case err != nil:
-			return err
-		case state == "":
-			return fmt.Errorf("trial %d: %w", number, tuner.ErrNoTrial)
-		case !state.Finished():
-			return fmt.Errorf("trial %d is still %s; only a finished trial can be void", number, state)
-		}
-		if err := setVoid(ctx, tx, id, number, reason); err != nil {
-			return err
-		}
-		return touch(ctx, tx, id)
-	})
-}
-
-// Trials lists all trials of a study, oldest first.
+// Trials lists all trials of a study, oldest first; none for a study that is not stored yet.
 func (db *DB) Trials(ctx context.Context, study string) ([]*trial.Trial, error) {
 	var out []*trial.Trial
 	err := db.read(ctx, "read the trials of "+study, func(tx *sql.Tx) error {
 		id, err := studyID(ctx, tx, study)
+		if errors.Is(err, tuner.ErrNoStudy) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -177,11 +155,6 @@ func resave(ctx context.Context, tx *sql.Tx, id int64, t *trial.Trial, values, l
 		return err
 	}
 	return touch(ctx, tx, id)
-}
-
-func setVoid(ctx context.Context, tx *sql.Tx, id int64, number int, reason string) error {
-	return one(tx.ExecContext(ctx, `UPDATE trials SET void = ? WHERE study_id = ? AND number = ? AND state NOT IN ('waiting', 'running')`,
-		sglang.Mask(reason), id, number))
 }
 
 // equal compares column values, all of which are comparable.

@@ -15,7 +15,7 @@ var trialColumns = []string{
 	"role", "state", "step", "outcome", "phase", "cause", "value", "best_level", "void", "adopted", "release",
 	"created_at", "started_at", "ended_at",
 	"config_json", "why", "sampler", "plan_json", "verdict_json", "memory_json", "low_water", "own_ram", "min_ram",
-	"startup", "steps_json", "cache_json", "max_running", "canary_shrunk", "gpu_baseline_json",
+	"startup", "steps_json", "cache_json", "max_running", "canary_shrunk", "gpu_baseline_json", "sglang_version",
 	"process_json", "port", "marker", "dir", "argv_json",
 }
 
@@ -36,7 +36,7 @@ func encodeTrial(t *trial.Trial) ([]any, error) {
 		e.time(t.CreatedAt), e.time(t.StartedAt), e.time(t.EndedAt),
 		e.json(maskConfig(t.Config)), sglang.Mask(t.Why), t.Sampler, e.json(t.Plan), e.json(verdict), e.json(t.Memory),
 		t.LowWater, t.OwnRAM, t.MinRAM,
-		int64(t.Startup), e.json(t.Steps), e.json(cache), t.MaxRunning, t.CanaryShrunk, e.json(t.GPUBaseline),
+		int64(t.Startup), e.json(t.Steps), e.json(cache), t.MaxRunning, t.CanaryShrunk, e.json(t.GPUBaseline), t.SGLang,
 		e.json(process), t.Port, t.Marker, t.Dir, e.json(maskArgv(t.Argv)),
 	}
 	return row, e.err
@@ -53,7 +53,7 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 		d.time(&t.CreatedAt), d.time(&t.StartedAt), d.time(&t.EndedAt),
 		d.json(&t.Config), &t.Why, &t.Sampler, d.json(&t.Plan), d.json(&t.Verdict), d.json(&t.Memory),
 		&t.LowWater, &t.OwnRAM, &t.MinRAM,
-		&t.Startup, d.json(&t.Steps), d.json(&t.Cache), &t.MaxRunning, &t.CanaryShrunk, d.json(&t.GPUBaseline),
+		&t.Startup, d.json(&t.Steps), d.json(&t.Cache), &t.MaxRunning, &t.CanaryShrunk, d.json(&t.GPUBaseline), &t.SGLang,
 		d.json(&t.Process), &t.Port, &t.Marker, &t.Dir, d.json(&t.Argv))
 	if err == nil {
 		err = d.finish()

@@ -105,8 +105,6 @@ var stepText = map[Step]string{
 // expected is the configured length of a step, 0 where none is known.
 func (a *attempt) expected(s Step) time.Duration {
 	switch s {
-	case StepWait:
-		return 0 // the loop knows how long this model took before
 	case StepCanary:
 		return a.Load.Canary
 	case StepWarmup:
@@ -117,6 +115,7 @@ func (a *attempt) expected(s Step) time.Duration {
 		return time.Duration(len(a.t.Plan)) * a.Load.Cap
 	case StepStop:
 		return a.Grace
+	default: // the loop knows how long this model took to load before
 	}
 	return 0
 }

@@ -157,26 +157,50 @@ func (p premises) memory(ctx context.Context) (note, held string) {
 	}
 }
 
-// held names the GPUs that hold more than before and the processes the driver lists there.
+// held says which GPUs hold more than before, and by whom as the driver lists it. GPUs with the same
+// holders are told together: a dead server of eight ranks is one sentence.
 func (p premises) held(u host.Usage) string {
-	var texts []string
+	type group struct {
+		gpus      []string
+		most, was int64
+	}
+	groups := map[string]*group{}
+	var order []string
 	for i, g := range u.GPUs {
 		if i >= len(p.before) || g.Used <= p.before[i]+memorySlack {
 			continue
 		}
-		text := fmt.Sprintf("GPU %d still holds %s (%s before the launch)", g.Index, gib(g.Used), gib(p.before[i]))
-		var who []string
-		for _, h := range g.Processes {
-			who = append(who, strings.TrimSpace(fmt.Sprintf("pid %d %s %s", h.PID, h.Name, gib(h.Used))))
+		who := holdersOf(g)
+		if groups[who] == nil {
+			groups[who] = &group{}
+			order = append(order, who)
 		}
-		if len(who) == 0 {
-			text += ", no process is listed: the holder is outside this container or VM"
-		} else {
-			text += ", held by " + strings.Join(who, ", ")
+		s := groups[who]
+		s.gpus = append(s.gpus, strconv.Itoa(g.Index))
+		s.most, s.was = max(s.most, g.Used), max(s.was, p.before[i])
+	}
+	texts := make([]string, len(order))
+	for i, who := range order {
+		s := groups[who]
+		word, verb := "GPU", "still holds"
+		if len(s.gpus) > 1 {
+			word, verb = "GPUs", "still hold up to"
 		}
-		texts = append(texts, text)
+		texts[i] = fmt.Sprintf("%s %s %s %s (%s before the launch), %s", word, strings.Join(s.gpus, " "), verb, gib(s.most), gib(s.was), who)
 	}
 	return strings.Join(texts, "; ")
+}
+
+// holdersOf names the processes on a GPU.
+func holdersOf(g host.GPU) string {
+	if len(g.Processes) == 0 {
+		return "no process is listed: the holder is outside this container or VM"
+	}
+	who := make([]string, len(g.Processes))
+	for i, h := range g.Processes {
+		who[i] = strings.TrimSpace(fmt.Sprintf("pid %d %s", h.PID, h.Name))
+	}
+	return "held by " + strings.Join(who, ", ")
 }
 
 // portFree waits until nobody listens on the port.

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"strings"
 
 	"sgtune/sglang"
 )
@@ -63,6 +64,7 @@ func limitOfStart(f *Facts) (Verdict, bool) {
 		}
 	case sglang.PhaseGraphCapture:
 		v.Cause = "slow_graph_capture"
+	default:
 	}
 	return v, true
 }
@@ -74,8 +76,14 @@ func noProgressRule(f *Facts) (Verdict, bool) {
 	}
 	v := Verdict{Outcome: Stuck, Cause: "no_progress", Blames: BlamePartly, Advice: []string{adviceRerun}}
 	quote(&v, f.Log.LastBatch)
-	v.Text = fmt.Sprintf("the server lived but nothing moved for %s (%s)", span(f.Silent), f.Reason)
-	if !f.Ready {
+	v.Text = fmt.Sprintf("the server lived but nothing moved for %s", span(f.Silent))
+	if _, why, ok := strings.Cut(f.Reason, errStuck.Error()+": "); ok {
+		v.Text += ": " + why
+	}
+	switch {
+	case !f.Ready && f.Log.Ready:
+		v.Text = fmt.Sprintf("the server says that it is ready and gives no token: nothing moved for %s", span(f.Silent))
+	case !f.Ready:
 		v.Text = fmt.Sprintf("the server stopped advancing in %s: nothing moved for %s", furthest(f), span(f.Silent))
 	}
 	return v, true

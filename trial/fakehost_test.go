@@ -224,6 +224,9 @@ func (h *fakeHost) Usage(context.Context) (host.Usage, error) {
 	u := host.Usage{At: h.clock.Now(), MemTotal: 449e9, MemAvailable: 440e9, CgroupHeadroom: -1, OOMKills: h.oom, CgroupOOMKills: -1}
 	if len(h.living) > 0 {
 		u.MemAvailable -= 16e9
+		if strings.Contains(h.script.log, "hierarchical KV host pool") {
+			u.MemAvailable -= 384e9
+		}
 	}
 	if !h.gpus {
 		u.GPUNote = "no NVIDIA library"

@@ -101,6 +101,7 @@ func (s *fakeServer) close() {
 
 func (s *fakeServer) health(w http.ResponseWriter, r *http.Request) {
 	s.h.note("health")
+	defer s.part.print("[2026-01-01 22:02:00] INFO:     127.0.0.1:5000 - \"GET /health HTTP/1.1\" 200 OK\n")
 	if s.hangs() {
 		<-r.Context().Done()
 		return

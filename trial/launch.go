@@ -99,7 +99,7 @@ func holders(pids []int) string {
 // launch starts the server and stores its identity at once. The marker was stored before this step
 // began, so a crash of sgtune at any instant leaves nothing that Recover cannot find.
 func (a *attempt) launch(ctx context.Context) error {
-	if err := os.MkdirAll(a.dir(), 0o755); err != nil {
+	if err := os.MkdirAll(a.dir(), 0o700); err != nil {
 		a.find("evidence_incomplete", "the evidence folder could not be made: "+err.Error())
 	}
 	raw, err := a.rawLog()

@@ -225,3 +225,20 @@ func count(events []string, what string) int {
 	}
 	return n
 }
+
+// TestHostPoolIsNotTheServersOwn: RAM that the host pool takes is never booked as the server's own,
+// or every configuration with a pool would be refused afterwards.
+func TestHostPoolIsNotTheServersOwn(t *testing.T) {
+	t.Parallel()
+	h, store := newFakeHost(t, script{log: startLog + hostPoolLine}), &fakeStore{}
+	r, tr := newRunner(t, h, store), newTrial()
+	if err := r.Run(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if tr.OwnRAM > 16e9 {
+		t.Errorf("own RAM %d includes the pool", tr.OwnRAM)
+	}
+	if tr.MinRAM != 40e9 {
+		t.Errorf("least RAM %d, want 40 GB", int64(tr.MinRAM))
+	}
+}

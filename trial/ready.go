@@ -47,6 +47,7 @@ func (a *attempt) wait(ctx context.Context) error {
 		}
 		if ready {
 			a.ready, a.t.Startup = true, a.sinceLaunch()
+			a.introduce(ctx)
 			return nil
 		}
 		if err := a.tooLong(); err != nil {
@@ -178,6 +179,8 @@ func (a *attempt) tooLong() error {
 	switch {
 	case len(log.Fatal) > 0 && silent >= a.floor(afterFatal, afterFatalReal):
 		return errDying
+	case a.owed() > 0 && silent >= a.floor(silenceLimit, silenceLimitReal):
+		return fmt.Errorf("%w: it says that it is ready and gives no token", errStuck)
 	case silent >= a.floor(noProgress, noProgressReal):
 		return errStuck
 	case a.ReadyTimeout > 0 && a.sinceLaunch() >= a.ReadyTimeout:
@@ -209,6 +212,7 @@ func (w *watch) loadText() string {
 		return "capturing CUDA graphs"
 	case sglang.PhaseHostPool:
 		return "pinning host memory for the hierarchical cache (silent for minutes when it is large)"
+	default:
+		return "waiting for its first token"
 	}
-	return "waiting for its first token"
 }

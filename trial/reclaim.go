@@ -29,6 +29,7 @@ func (a *attempt) reclaim(ctx context.Context) {
 			a.find("raw_log_left", "the server's unmasked log could not be removed: "+err.Error())
 		}
 	}
+	a.tidy(ctx, StepSave)
 }
 
 // tidy is enter for the steps that cannot be refused.

@@ -89,6 +89,7 @@ func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.O
 		}
 	}
 	a.watch.loading(true)
+	a.watch.look(ctx) // a server that dies within a second has been looked at once
 	defer a.watch.loading(false)
 	report, err := benchmark.Run(ctx, a.target, feed, opts, func(q benchmark.Request) {
 		if q.Failed == "" {
@@ -105,10 +106,10 @@ func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.O
 }
 
 // outlived tells failed requests of a living server (its report stands, and is invalid) from those
-// of a dying one, whose end the watch may not have seen yet.
+// of a dying or hanging one, whose end the watch may not have seen yet.
 func (a *attempt) outlived(ctx context.Context, r *benchmark.Report) error {
-	failed := r.Requests.Sent - r.Requests.OK
-	if failed == 0 && r.Requests.Sent > 0 || r.Invalid == benchmark.InvalidWrongTokens {
+	failed := r.Requests.Sent - r.Requests.OK - r.Requests.Failed["wrong_tokens"]
+	if failed == 0 && moving(r.Windows) {
 		return nil
 	}
 	limit := a.Clock.Now().Add(a.floor(dyingTime, dyingTimeReal))
@@ -126,6 +127,15 @@ func (a *attempt) outlived(ctx context.Context, r *benchmark.Report) error {
 			return err
 		}
 	}
+}
+
+// moving reports whether tokens went in or out in the last stretch of a load.
+func moving(windows []benchmark.Window) bool {
+	if len(windows) == 0 {
+		return false
+	}
+	last := windows[len(windows)-1]
+	return last.Output > 0 || last.Prompt > 0
 }
 
 // samples opens the file of raw samples of a level. A file that cannot be written costs evidence,

@@ -171,11 +171,15 @@ func (a *attempt) close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("trial %d ended %s (%s) and this could not be stored; its evidence is in %s: %w",
-			a.t.Number, a.t.State, a.t.Verdict.Text, a.dir(), err)
+		err = fmt.Errorf("trial %d ended %s and this could not be stored; its evidence is in %s: %w", a.t.Number, a.t.State, a.dir(), err)
+		a.unsaved = nil // the same trouble, said once
+	}
+	var early *storeError
+	if err == nil && errors.As(a.unsaved, &early) && early.step == StepSave {
+		a.unsaved = nil // the finished row got through after all
 	}
 	if a.t.Release == ReleaseDirty {
-		err = errors.Join(fmt.Errorf("trial %d: %w: %s", a.t.Number, ErrDirtyHost, a.t.Verdict.Text), err)
+		err = errors.Join(fmt.Errorf("trial %d: %w: %s", a.t.Number, ErrDirtyHost, a.released.Text), err)
 	}
 	return errors.Join(a.unsaved, err)
 }

@@ -58,6 +58,8 @@ type Trial struct {
 	// Recover compares with it after a crash of sgtune.
 	GPUBaseline []int64 `json:"gpu_baseline_bytes,omitempty"`
 
+	SGLang string `json:"sglang"` // version the server reported, "" when it was never ready
+
 	Process   host.ID   `json:"process"`
 	Port      int       `json:"port"`
 	Marker    string    `json:"marker"`

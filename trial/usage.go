@@ -126,8 +126,9 @@ func (w *watch) beforeHostPool() bool {
 	switch w.reader.Facts().Phase {
 	case sglang.PhaseHostPool, sglang.PhaseHTTPStart, sglang.PhaseWarmup, sglang.PhaseReady, sglang.PhasePrefill, sglang.PhaseDecode:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // usage returns the memory facts so far.

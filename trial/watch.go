@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,12 +52,6 @@ type watch struct {
 
 	underLoad bool
 	memory    memoryFacts
-}
-
-// speed is one decode line: when it was read and the server's own figure, tok/s.
-type speed struct {
-	at   time.Time
-	toks float64
 }
 
 // startWatch begins to follow the process. The watch lives until close, beyond the end of work:
@@ -138,12 +133,29 @@ func (w *watch) drain(ctx context.Context) {
 // take feeds one piece of the log to the evidence and to the reader; mu is held.
 func (w *watch) take(b []byte) {
 	w.offset += int64(len(b))
-	w.progress = w.a.Clock.Now()
+	if w.underLoad || !echo(b) {
+		w.progress = w.a.Clock.Now()
+	}
 	if _, err := w.evidence.Write(b); err != nil && w.failed == nil {
 		w.failed = err
 		w.evidence = sglang.NewMaskWriter(io.Discard)
 	}
 	w.note(w.reader.Feed(b))
+}
+
+// echo reports whether all lines of a piece of the log are what our own probes caused: those are no
+// progress of the server.
+func echo(b []byte) bool {
+	for line := range bytes.Lines(b) {
+		ours := len(bytes.TrimSpace(line)) == 0
+		for _, sign := range [][]byte{[]byte("/health"), []byte("/ready"), []byte("POST /generate HTTP"), []byte("Health check failed")} {
+			ours = ours || bytes.Contains(line, sign)
+		}
+		if !ours {
+			return false
+		}
+	}
+	return true
 }
 
 // note keeps what is wanted of events; mu is held.
@@ -154,7 +166,7 @@ func (w *watch) note(events []sglang.Event) {
 		}
 		w.last[e.Kind] = e
 		if toks, ok := e.Values["gen_tok_s"]; ok && e.Rank <= 0 {
-			w.speeds = append(w.speeds, speed{w.progress, toks})
+			w.speeds = append(w.speeds, speed{read: w.a.Clock.Now(), printed: e.At, toks: toks})
 		}
 	}
 }
@@ -191,25 +203,7 @@ func (w *watch) silence() time.Duration {
 func (w *watch) loading(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.underLoad, w.progress = on, w.a.Clock.Now()
-}
-
-// speed is the server's own throughput between two instants: decode lines weighted by the time each
-// one covers, 0 when fewer than two lines lie between.
-func (w *watch) speed(from, to time.Time) float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var tokens, seconds float64
-	var last time.Time
-	for _, s := range w.speeds {
-		if s.at.After(from) && !s.at.After(to) && !last.IsZero() {
-			d := s.at.Sub(last).Seconds()
-			tokens, seconds = tokens+s.toks*d, seconds+d
-		}
-		last = s.at
+	if w.underLoad = on; on {
+		w.progress = w.a.Clock.Now()
 	}
-	if seconds == 0 {
-		return 0
-	}
-	return tokens / seconds
 }

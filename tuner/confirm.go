@@ -118,8 +118,10 @@ type confirmation struct {
 	pairs               int
 }
 
-// values are the results of one side that count, and how many of its launches failed.
+// values are the results of one side that count, and how many of its launches failed. One that was
+// interrupted counts as a failure only beyond what people and crashes can explain.
 func (c confirmation) values(side sglang.Config) (values []float64, failed int) {
+	breaks := 0
 	for _, t := range c.h.Role(trial.RoleConfirm) {
 		switch {
 		case !t.State.Finished() || !sameConfig(t.Config, side):
@@ -127,9 +129,11 @@ func (c confirmation) values(side sglang.Config) (values []float64, failed int) 
 			values = append(values, *t.Value)
 		case !interrupted(t):
 			failed++
+		default:
+			breaks++
 		}
 	}
-	return values, failed
+	return values, failed + max(0, breaks-maxConfirmBreaks)
 }
 
 // done is the number of launches that count, both sides.

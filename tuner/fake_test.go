@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sgtune/benchmark"
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -21,12 +23,12 @@ import (
 // errKilled is what a killed program panics with: nothing after it runs.
 var errKilled = errors.New("killed")
 
-// memStore is a Store in memory. Rows go in and out as JSON, so nobody shares memory with it, and
-// finished rows change in their void mark only. It can kill the program at its nth write, before
+// memStore is a Store in memory. Rows go in as JSON and come out as copies, so nobody shares memory
+// with it, and finished rows change in their void mark only. It can kill the program at its nth write, before
 // or after the write took effect.
 type memStore struct {
 	mu        sync.Mutex
-	rows      map[int][]byte
+	rows      map[int]*trial.Trial
 	record    []byte
 	events    []tuner.Event
 	commands  []tuner.Command
@@ -35,7 +37,7 @@ type memStore struct {
 	killAfter bool
 }
 
-func newStore() *memStore { return &memStore{rows: map[int][]byte{}} }
+func newStore() *memStore { return &memStore{rows: map[int]*trial.Trial{}} }
 
 func (s *memStore) write(do func() error) error {
 	s.writes++
@@ -60,18 +62,17 @@ func (s *memStore) SaveTrial(_ context.Context, t *trial.Trial) error {
 			return err
 		}
 		if old, ok := s.rows[t.Number]; ok {
-			was, now := decode(old), decode(row)
+			was, now := old, decode(row)
 			if was.State.Finished() {
 				now.Void = was.Void
-				again, _ := json.Marshal(now)
-				if string(again) != string(old) {
+				if !cmp.Equal(was, now) {
 					return fmt.Errorf("trial %d is finished (%s) and cannot change", t.Number, was.State)
 				}
 			} else if was.State != t.State && !was.State.CanBecome(t.State) {
 				return fmt.Errorf("trial %d cannot go from %s to %s", t.Number, was.State, t.State)
 			}
 		}
-		s.rows[t.Number] = row
+		s.rows[t.Number] = decode(row)
 		return nil
 	})
 }
@@ -89,7 +90,9 @@ func (s *memStore) Trials(context.Context, string) ([]*trial.Trial, error) {
 	defer s.mu.Unlock()
 	var out []*trial.Trial
 	for _, row := range s.rows {
-		out = append(out, decode(row))
+		again := *row
+		again.Levels = slices.Clone(row.Levels)
+		out = append(out, &again)
 	}
 	slices.SortFunc(out, func(a, b *trial.Trial) int { return a.Number - b.Number })
 	return out, nil

@@ -111,8 +111,7 @@ func heldBy(f HostFacts) []string {
 
 // owe stores that after: or the launch at the end must happen, whatever comes.
 func (l *Loop) owe(ctx context.Context) error {
-	launches := l.Study.Finish.Launch != "" && l.Study.Finish.Launch != "none"
-	l.Record.AfterDue, l.Record.AfterDone = len(l.Study.After) > 0 || launches, ""
+	l.Record.AfterDue, l.Record.AfterDone = len(l.Study.After) > 0 || l.launchesLast(), ""
 	return l.save(ctx)
 }
 
@@ -123,6 +122,7 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 	defer cancel()
 	r := l.Record
 	r.Verdict, r.State, r.Reason, r.EndedAt = v, StudyComplete, "", l.Clock.Now()
+	r.Releases = l.releases(ctx)
 	if ended != nil {
 		r.State, r.Reason = StudyStopped, ended.Error()
 	}
@@ -138,6 +138,27 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 		return ended
 	}
 	return err
+}
+
+// releases says in words whether the host was left clean, by its last trial.
+func (l *Loop) releases(ctx context.Context) string {
+	h, err := l.history(ctx)
+	if err != nil {
+		return "" // the store fails; the save that follows says so
+	}
+	last := ""
+	for _, t := range h {
+		switch t.Release {
+		case trial.ReleaseVerified:
+			last = "clean: verified after the last trial"
+		case trial.ReleaseUnverified:
+			last = "no process and no port left; GPU memory not verified (no GPU facts)"
+		case trial.ReleaseDirty:
+			last = "dirty: " + t.Verdict.Text
+		case trial.ReleaseNone:
+		}
+	}
+	return last
 }
 
 // after runs what is owed and says in words how it went.

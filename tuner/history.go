@@ -16,6 +16,8 @@ const (
 	maxReruns     = 1 // after one that blames it partly (a bug that this configuration may provoke)
 	maxBaselines  = 2 // launches of a baseline that fails innocently: it is retried once
 	maxConfirmEnd = 2 // failed confirmation launches of a side that are repeated
+
+	maxConfirmBreaks = 8 // interrupted ones, over all runs of the program
 )
 
 // NextNumber is the number of the next trial: never reused, 0 for the baseline.

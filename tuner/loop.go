@@ -32,6 +32,7 @@ type Loop struct {
 	Show     func(s Status)                                        // sees where the study stands at each turn; must not block; may be nil
 	Poll     time.Duration                                         // real time between looks for commands, 0 = a second
 
+	end      time.Time // host time at which everything is over, finishTime left out; zero = no limit
 	deadline time.Time // host time at which no trial may run any more
 	first    int       // number of the first trial of this run of the program
 	facts    HostFacts // as taken over
@@ -46,6 +47,9 @@ type Loop struct {
 // verdict the error is a *Stopped where the reason is the study's; to stop it, end ctx with the
 // cause trial.ErrStopped.
 func (l *Loop) Run(ctx context.Context) (*Verdict, error) {
+	if l.Record == nil {
+		l.Record = &Record{}
+	}
 	h, err := l.history(ctx)
 	if err != nil {
 		return nil, err
@@ -105,6 +109,7 @@ func (l *Loop) turn(ctx context.Context) (History, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.setDeadline(h)
 	return h, breaker(h, l.first)
 }
 

@@ -74,6 +74,9 @@ func (p Plan) TimeFits() bool {
 	return p.Deadline.IsZero() || p.Now.Add(p.Search+p.Reserve()).Before(p.Deadline)
 }
 
+// LaunchFits reports whether there is any time left at all.
+func (p Plan) LaunchFits() bool { return p.Deadline.IsZero() || p.Now.Before(p.Deadline) }
+
 // ConfirmFits reports whether one more confirmation launch fits.
 func (p Plan) ConfirmFits() bool {
 	return p.Deadline.IsZero() || p.Now.Add(p.Full).Before(p.Deadline)

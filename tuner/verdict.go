@@ -8,6 +8,8 @@ import (
 )
 
 // conclude makes the verdict from history: only the fresh launches of the confirmation count.
+// Fewer of them than were fixed, because time ran out, still give an answer from three on: the
+// clock ended them, not a look at the result.
 func conclude(s *Study, r *Record, h History) *Verdict {
 	base := h.Baseline()
 	if r.Candidate == nil || base == nil || !counts(base) {
@@ -34,13 +36,11 @@ func conclude(s *Study, r *Record, h History) *Verdict {
 	if len(a) == 0 || len(b) == 0 {
 		v.Gain = v.Value/v.BaselineValue - 1
 	}
-	// Fewer launches than were fixed beforehand give no interval: stopping early on a good look
-	// would make it lie.
-	if cmp.Answer != benchmark.AnswerNotConfirmed && v.Launches >= r.Confirm {
+	if cmp.Answer != benchmark.AnswerNotConfirmed {
 		v.Answer, v.Low, v.High = cmp.Answer, &cmp.Low, &cmp.High
 		v.Detectable, v.MannWhitneyP = cmp.Detectable, cmp.MannWhitneyP
 	}
-	v.Text = verdictText(s, v, r.Confirm)
+	v.Text = verdictText(s, v)
 	return v
 }
 
@@ -88,7 +88,10 @@ func unconfirmed(s *Study, h History) *Verdict {
 		return v
 	}
 	failed := "the baseline never ran"
-	if base != nil {
+	switch {
+	case base != nil && base.State == trial.Complete:
+		failed = "the baseline ran, but met the SLO at no load level"
+	case base != nil:
 		failed = fmt.Sprintf("the baseline failed (%s: %s)", base.Verdict.Outcome, base.Verdict.Text)
 	}
 	pick, _ := candidate(h, s.Baseline, outOfConfirmation(h, s.Baseline))
@@ -101,7 +104,7 @@ func unconfirmed(s *Study, h History) *Verdict {
 	return v
 }
 
-func verdictText(s *Study, v *Verdict, pairs int) string {
+func verdictText(s *Study, v *Verdict) string {
 	values := fmt.Sprintf("%s against the baseline's %s", s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue))
 	lossy := ""
 	if lossyConfig(s.Baseline) {
@@ -116,7 +119,7 @@ func verdictText(s *Study, v *Verdict, pairs int) string {
 			v.Trial, values, percent(v.Gain), percent(*v.Low), percent(*v.High), v.Launches, percent(v.Detectable), lossy)
 	}
 	return fmt.Sprintf("not confirmed: trial %d makes %s (%s), but only %d launches of each side count and an answer needs %d%s",
-		v.Trial, values, percent(v.Gain), v.Launches, max(leastPairs, pairs), lossy)
+		v.Trial, values, percent(v.Gain), v.Launches, leastPairs, lossy)
 }
 
 // Amount is a value with the objective's unit.

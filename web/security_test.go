@@ -46,7 +46,7 @@ func TestHeadersOnEveryResponse(t *testing.T) {
 
 func TestHost(t *testing.T) {
 	t.Parallel()
-	h := web.New(sample(), web.Options{Hosts: []string{"gpu-box"}})
+	h := web.New(sample(), web.Options{Addr: "gpu-box:8090", Hosts: []string{"tunnel"}})
 	loop, lan := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7)}
 	tests := []struct {
 		host  string
@@ -58,6 +58,7 @@ func TestHost(t *testing.T) {
 		{"127.0.0.1:9000", loop, true}, // a forwarded port
 		{"[::1]:8090", loop, true},
 		{"gpu-box:8090", lan, true},
+		{"tunnel:1", lan, true},
 		{"192.0.2.7:8090", lan, true},
 		{"192.0.2.8:8090", lan, false},
 		{"127.0.0.1:8090", lan, false},

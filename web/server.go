@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,12 +32,13 @@ type Reader interface {
 
 // Options are the settings of the pages; the zero value works on loopback.
 type Options struct {
-	Version  string        // of sgtune, for the footer
-	Database string        // shown name of the database file
-	Token    string        // SGTUNE_TOKEN; with it every request needs it
-	Hosts    []string      // further names a browser may use for this machine
-	Poll     time.Duration // how often a live page's source is looked at, default 1 s
-	Log      *slog.Logger  // failures of requests, default none
+	Addr    string        // address asked for; a host name in it is one of our own names
+	Hosts   []string      // further names a browser may use for this machine
+	Token   string        // SGTUNE_TOKEN; with it every request needs it
+	DB      string        // shown name of the database file
+	Version string        // of sgtune, for the footer
+	Poll    time.Duration // how often a live page's source is looked at, default 1 s
+	Log     *slog.Logger  // failures of requests, default none
 }
 
 // Handler serves the pages.
@@ -61,6 +63,9 @@ func New(reader Reader, opts Options) *Handler {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if name := hostOnly(opts.Addr); name != "" {
+		opts.Hosts = append(slices.Clone(opts.Hosts), name)
 	}
 	h := &Handler{reader: reader, opts: opts, live: make(chan struct{}, maxLive)}
 	h.pages = template.Must(template.New("").Funcs(wording).ParseFS(files, "template/*.html"))
@@ -113,7 +118,7 @@ type page struct {
 
 // render executes a template into memory first, so that a failure is a clean 500.
 func (h *Handler) render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
-	p.Database, p.Version = h.opts.Database, h.opts.Version
+	p.Database, p.Version = h.opts.DB, h.opts.Version
 	var b bytes.Buffer
 	if err := h.pages.ExecuteTemplate(&b, name, p); err != nil {
 		h.opts.Log.ErrorContext(r.Context(), "cannot render a page", "page", name, "error", err)
@@ -132,7 +137,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "The database did not answer. The reason is in the log of sgtune."
 	switch {
 	case errors.Is(err, tuner.ErrNoStudy):
-		status, text = http.StatusNotFound, "There is no study of this name in "+h.opts.Database+"."
+		status, text = http.StatusNotFound, "There is no study of this name in "+h.opts.DB+"."
 	case errors.Is(err, tuner.ErrNoTrial):
 		status, text = http.StatusNotFound, "The study has no trial of this number."
 	case errors.Is(err, errNoPage):

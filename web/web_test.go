@@ -126,7 +126,7 @@ func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	h := web.New(sample(), web.Options{Database: "sgtune.db", Version: "1.0"})
+	h := web.New(sample(), web.Options{DB: "sgtune.db", Version: "1.0"})
 	tests := []struct {
 		path string
 		want []string // in this order

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -257,28 +256,4 @@ func describe(c sglang.Config) string {
 		words = append(words, name+" "+c.Text(name))
 	}
 	return strings.Join(words, ", ")
-}
-
-// watchedStore passes everything on to the database and shows what was stored.
-type watchedStore struct {
-	tuner.Store
-	show *terminal
-}
-
-// SaveTrial implements trial.Saver.
-func (w watchedStore) SaveTrial(ctx context.Context, t *trial.Trial) error {
-	if err := w.Store.SaveTrial(ctx, t); err != nil {
-		return err
-	}
-	w.show.Saved(t)
-	return nil
-}
-
-// AddEvent implements tuner.Store.
-func (w watchedStore) AddEvent(ctx context.Context, study string, e tuner.Event) error {
-	if err := w.Store.AddEvent(ctx, study, e); err != nil {
-		return err
-	}
-	w.show.Event(e)
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"sgtune/benchmark"
+	"sgtune/sglang"
 	"sgtune/store"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -143,7 +145,7 @@ func (n *night) signals(ctx context.Context) (context.Context, func()) {
 
 func (n *night) run(ctx context.Context) error {
 	if n.options.fresh {
-		if err := n.retire(ctx); err != nil {
+		if err := n.startFresh(ctx); err != nil {
 			return err
 		}
 	}
@@ -205,6 +207,9 @@ func (n *night) record(ctx context.Context) (*tuner.Record, error) {
 	if len(server.Command) == 0 {
 		server.Command = simCommand(s, "sgtune")
 	}
+	if s.Port > 0 { // the user's own port belongs to what is exported
+		server.Flags = sglang.Merge(server.Flags, sglang.Config{"port": float64(s.Port)})
+	}
 	r, err := n.db.Study(ctx, s.Name)
 	switch {
 	case errors.Is(err, tuner.ErrNoStudy):
@@ -220,21 +225,39 @@ func (n *night) record(ctx context.Context) (*tuner.Record, error) {
 	return r, nil
 }
 
-// retire keeps what is stored under the study's name under another one.
-func (n *night) retire(ctx context.Context) error {
-	name, err := n.db.Retire(ctx, n.study.Name)
-	if errors.Is(err, tuner.ErrNoStudy) {
-		return nil
+// startFresh keeps what is stored under the study's name under another one. What an earlier run left
+// on the host is cleaned up first, while its rows can still be found by name.
+func (n *night) startFresh(ctx context.Context) error {
+	trials, err := n.db.Trials(ctx, n.study.Name)
+	if err != nil || len(trials) == 0 {
+		return err
 	}
+	where, err := newPlace(n.study, n.options.db, n.origin(nil, trials))
 	if err != nil {
 		return err
 	}
-	files := filepath.Join(filepath.Dir(n.options.db), "sgtune.files")
-	err = os.Rename(filepath.Join(files, n.study.Name), filepath.Join(files, name))
+	release, err := where.host.Lease(ctx, "study "+n.study.Name)
+	if err != nil {
+		return failf(exitHost, "%w", err)
+	}
+	defer func() { _ = release() }()
+	if _, err := trial.Recover(ctx, where.host, where.clock, n.study.Name, running(trials), n.db); err != nil {
+		return failf(exitHost, "clean up after the earlier %s: %w", n.study.Name, err)
+	}
+	name, err := n.db.Retire(ctx, n.study.Name)
+	if err != nil {
+		return err
+	}
+	err = os.Rename(where.files, filepath.Join(filepath.Dir(where.files), name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("keep the evidence of the earlier %s: %w", n.study.Name, err)
 	}
 	return nil
+}
+
+// running are the rows that an earlier run of the program left unfinished on the host.
+func running(trials []*trial.Trial) []*trial.Trial {
+	return slices.DeleteFunc(slices.Clone(trials), func(t *trial.Trial) bool { return t.State != trial.Running })
 }
 
 func (n *night) servePages(ctx context.Context) (stop func(), err error) {
@@ -242,7 +265,7 @@ func (n *night) servePages(ctx context.Context) (stop func(), err error) {
 		return func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	addr, wait, err := web.Serve(ctx, n.options.web, web.New(n.db, web.Options{Addr: n.options.web, Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db}))
+	addr, wait, err := web.Serve(ctx, n.options.web, web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db}))
 	if err != nil {
 		cancel()
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 	if err != nil {
 		return nil, err
 	}
-	saved := watchedStore{Store: n.db, show: n.screen}
+	saved := watchedStore{DB: n.db, show: n.screen, files: where.files}
 	loop := &tuner.Loop{
 		Study: s, Record: record, Store: saved, Clock: where.clock, Sampler: sampler, Workload: n.workload, Notify: notify, Show: n.screen.Status,
 		Host: &loopHost{place: where, study: s, record: record, server: server, saver: saved},
@@ -110,9 +109,4 @@ func secrets(env map[string]string) []string {
 		}
 	}
 	return out
-}
-
-// evidenceOf is the folder of a study's evidence beside its database.
-func evidenceOf(db, study string) string {
-	return filepath.Join(filepath.Dir(db), "sgtune.files", study)
 }

@@ -22,8 +22,8 @@ type pacer struct {
 const (
 	slower      = 1.02
 	faster      = 0.5
-	refill      = 0.85
-	phaseMargin = 0.98
+	refill      = 0.82
+	phaseMargin = 1.0
 )
 
 // lifetime is what a request whose own prompt tokens are own holds on average while it runs.

@@ -49,12 +49,17 @@ func (l *launch) graphConfig() string {
 		backend, l.b.GraphMax, sizes, rest, min(8192, max(l.b.Chunk, 1)), rest)
 }
 
+// unlisted are options that are not attributes of the arguments.
+func unlisted(key string) bool {
+	return key == "help" || key == "config" || key == "monokernel_backend"
+}
+
 // serverArgs is the body of the server_args line: every attribute, as Python prints a dict.
 func (l *launch) serverArgs() string {
 	var b strings.Builder
 	b.Grow(24 << 10)
 	for i, f := range flags() {
-		if f.key == "help" || f.key == "config" {
+		if unlisted(f.key) {
 			continue
 		}
 		if i > 0 {
@@ -73,7 +78,7 @@ func (l *launch) infoJSON() []byte {
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, f := range flags() {
-		if f.key == "help" || f.key == "config" {
+		if unlisted(f.key) {
 			continue
 		}
 		if i > 0 {

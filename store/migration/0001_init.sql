@@ -57,6 +57,7 @@ CREATE TABLE trials (
   max_running  REAL    NOT NULL,
   canary_shrunk INTEGER NOT NULL CHECK (canary_shrunk IN (0, 1)),
   gpu_baseline_json TEXT NOT NULL,
+  sglang_version TEXT NOT NULL,
   process_json TEXT    NOT NULL,
   port         INTEGER NOT NULL,
   marker       TEXT    NOT NULL,
@@ -121,7 +122,7 @@ CREATE TRIGGER trials_finished BEFORE UPDATE OF
   study_id, number, role, state, step, outcome, phase, cause, value, best_level, adopted, release,
   created_at, started_at, ended_at, config_json, why, sampler, plan_json, verdict_json, memory_json,
   low_water, own_ram, min_ram, startup, steps_json, cache_json, max_running, canary_shrunk,
-  gpu_baseline_json, process_json, port,
+  gpu_baseline_json, sglang_version, process_json, port,
   marker, dir, argv_json
 ON trials WHEN OLD.state NOT IN ('waiting', 'running')
 BEGIN SELECT RAISE(ABORT, 'a finished trial does not change'); END;

@@ -146,7 +146,7 @@ func TestOneClearLine(t *testing.T) {
 		defer func() { _ = l.Close() }()
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		study, db := copyStudy(t, "quickstart.yaml", func(s string) string {
-			return strings.Replace(s, "  flags:\n", "  flags:\n    port: "+port+"\n", 1)
+			return regexp.MustCompile(`(?m)^  flags:.*$`).ReplaceAllString(s, "  flags:\n    port: "+port)
 		})
 		r := sgtune(t, "tune", study, "--db", db, "--web", "off")
 		oneLine(t, r, 3, port)

@@ -1,0 +1,69 @@
+package trial
+
+import (
+	"testing"
+
+	"sgtune/benchmark"
+)
+
+func rows(inputs ...int) *benchmark.Workload {
+	w := &benchmark.Workload{BlockTokens: 64}
+	for i, n := range inputs {
+		w.Rows = append(w.Rows, benchmark.Row{Number: i, InputTokens: n, OutputTokens: 300, HashIDs: []int64{1}})
+	}
+	return w
+}
+
+func TestFullCanary(t *testing.T) {
+	t.Parallel()
+	inputs := make([]int, 200)
+	for i := range inputs {
+		inputs[i] = 10 + i
+	}
+	w, opts := fullCanary(rows(inputs...), 40, 1024)
+	if opts.Concurrency != 40+10 { // two chunks of 1,024 are ten prompts of the p99 length, 207
+		t.Errorf("%d clients", opts.Concurrency)
+	}
+	if len(w.Rows) != 2*3 {
+		t.Fatalf("%d rows", len(w.Rows))
+	}
+	seen := map[int]bool{}
+	for i, r := range w.Rows {
+		if r.InputTokens < 207 || r.HashIDs != nil || seen[r.Number] {
+			t.Errorf("row %d: %+v", i, r)
+		}
+		if want := []int{300, canaryOutput}[i%2]; r.OutputTokens != want {
+			t.Errorf("row %d asks for %d tokens, want %d", i, r.OutputTokens, want)
+		}
+		seen[r.Number] = true
+	}
+	if _, opts := fullCanary(rows(10), 40, -1); opts.Concurrency != 40+canaryClients {
+		t.Errorf("short prompts: %d clients", opts.Concurrency)
+	}
+}
+
+func TestWorstRows(t *testing.T) {
+	t.Parallel()
+	w, opts := worstRows(rows(1, 9, 1, 5, 6, 7, 1), 3)
+	if opts.Concurrency != 3 || len(w.Rows) != 3 || w.Rows[0].Number != 3 {
+		t.Errorf("%d clients, rows %+v", opts.Concurrency, w.Rows)
+	}
+	if w, _ := worstRows(rows(4, 5), 40); len(w.Rows) != 2 {
+		t.Errorf("short file: %d rows", len(w.Rows))
+	}
+}
+
+// TestReserve: the measured rows depend on the file and the study, never on the trial.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	w := rows(make([]int, 90)...)
+	w.Reuse = 0.5
+	l := Load{Workload: w, Fill: 1, FillHostPoolGB: 48}
+	if got := l.reserve(); got != 30 {
+		t.Errorf("measured rows begin at %d, want 30", got)
+	}
+	l.FillHostPoolGB = 0
+	if got := l.reserve(); got != 0 {
+		t.Errorf("without a fill they begin at %d, want 0", got)
+	}
+}

@@ -1,0 +1,54 @@
+package tuner
+
+import (
+	"testing"
+	"time"
+
+	"sgtune/sglang"
+	"sgtune/trial"
+)
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 22, 0, 0, 0, time.FixedZone("host", 3600))
+	hour := row(0, 100, sglang.Config{}, 0)
+	hour.StartedAt, hour.EndedAt = now.Add(-20*time.Hour), now.Add(-19*time.Hour)
+	tests := []struct {
+		name   string
+		budget Budget
+		h      History
+		want   time.Time
+	}{
+		{"no limit", Budget{Trials: 5}, nil, time.Time{}},
+		{"wall", Budget{Wall: 9 * time.Hour}, nil, now.Add(9 * time.Hour)},
+		{"wall of a study that was interrupted overnight", Budget{Wall: 9 * time.Hour}, History{hour}, now.Add(8 * time.Hour)},
+		{"until tomorrow", Budget{Until: "07:00"}, nil, now.Add(9*time.Hour - finishTime)},
+		{"until today", Budget{Until: "22:30"}, nil, now.Add(30*time.Minute - finishTime)},
+		{"until the hour that just struck", Budget{Until: "22:00"}, nil, now.Add(24*time.Hour - finishTime)},
+		{"whichever comes first", Budget{Wall: time.Hour, Until: "07:00"}, nil, now.Add(time.Hour)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := deadline(tt.budget, tt.h, now, finishTime)
+			if err != nil || !got.Equal(tt.want) {
+				t.Errorf("deadline %v, %v; want %v", got, err, tt.want)
+			}
+		})
+	}
+	if _, err := deadline(Budget{Until: "noon"}, nil, now, 0); err == nil {
+		t.Error("an hour that is none was accepted")
+	}
+}
+
+// Launches count what the budget pays for; numbers are never reused.
+func TestHistoryCounts(t *testing.T) {
+	t.Parallel()
+	cancelled := &trial.Trial{Number: 5, Role: trial.RoleSearch, State: trial.Cancelled}
+	confirm := row(4, 1, sglang.Config{}, 0)
+	confirm.Role = trial.RoleConfirm
+	h := History{row(0, 1, sglang.Config{}, 0), row(2, 1, sglang.Config{}, 0), confirm, cancelled, {Number: 3, Role: trial.RoleSearch, State: trial.Waiting}}
+	if h.Launches() != 3 || h.NextNumber() != 6 || len(h.Pending()) != 1 || History(nil).Pending() == nil || History(nil).NextNumber() != 0 {
+		t.Errorf("%d launches, next %d, %d pending", h.Launches(), h.NextNumber(), len(h.Pending()))
+	}
+}
