@@ -3,6 +3,7 @@ package benchmark_test
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,21 +58,16 @@ func TestRunFlagsALimitedClient(t *testing.T) {
 func TestRunFlagsAStarvedClient(t *testing.T) {
 	server := &fakeServer{ttft: 20 * time.Millisecond}
 	target := server.start(t)
-	stop := make(chan struct{})
+	var stopped atomic.Bool
 	var spinners sync.WaitGroup
 	for range 5 * runtime.GOMAXPROCS(0) {
 		spinners.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stopped.Load() { // spin: that is the point
 			}
 		})
 	}
 	r, err := benchmark.Run(t.Context(), target, feedOf(lengths(50, 10, 4)), benchmark.Options{Concurrency: 4, Requests: 12}, nil)
-	close(stop)
+	stopped.Store(true)
 	spinners.Wait()
 	if err != nil {
 		t.Fatal(err)

@@ -73,8 +73,10 @@ var fatal = map[string]func(*Facts, sglang.Event) Verdict{
 		return env("model_missing", []string{adviceRerun}, "the model could not be read: "+e.Text)
 	},
 	"nccl_error": func(*Facts, sglang.Event) Verdict {
-		return Verdict{Outcome: Crashed, Cause: "nccl_error", Blames: BlameNo, Advice: []string{advicePeers, adviceRerun},
-			Text: "the ranks lost each other (NCCL), and nothing failed before that"}
+		return Verdict{
+			Outcome: Crashed, Cause: "nccl_error", Blames: BlameNo, Advice: []string{advicePeers, adviceRerun},
+			Text: "the ranks lost each other (NCCL), and nothing failed before that",
+		}
 	},
 	"cuda_illegal": cudaError,
 	"watchdog":     watchdog,
@@ -160,8 +162,10 @@ func mib(n float64) string {
 }
 
 func graphFailed(f *Facts, e sglang.Event) Verdict {
-	return Verdict{Outcome: GPUOOM, Phase: sglang.PhaseGraphCapture, Cause: "graph_capture_oom", Blames: BlameYes,
-		Advice: []string{adviceLowerFraction, adviceLowerGraphs}, Text: "CUDA graphs could not be captured: " + e.Words["msg"]}
+	return Verdict{
+		Outcome: GPUOOM, Phase: sglang.PhaseGraphCapture, Cause: "graph_capture_oom", Blames: BlameYes,
+		Advice: []string{adviceLowerFraction, adviceLowerGraphs}, Text: "CUDA graphs could not be captured: " + e.Words["msg"],
+	}
 }
 
 func nonPositive(f *Facts, _ sglang.Event) Verdict {
@@ -206,8 +210,10 @@ func exception(f *Facts, e sglang.Event) Verdict {
 }
 
 func cudaError(_ *Facts, e sglang.Event) Verdict {
-	return Verdict{Outcome: Crashed, Cause: "cuda_error", Blames: BlamePartly, Advice: []string{adviceRerun, adviceReport},
-		Text: fmt.Sprintf("a GPU kernel failed in %s: %s", e.Phase, e.Text)}
+	return Verdict{
+		Outcome: Crashed, Cause: "cuda_error", Blames: BlamePartly, Advice: []string{adviceRerun, adviceReport},
+		Text: fmt.Sprintf("a GPU kernel failed in %s: %s", e.Phase, e.Text),
+	}
 }
 
 func watchdog(f *Facts, e sglang.Event) Verdict {

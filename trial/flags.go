@@ -30,6 +30,8 @@ func orFlag(flag string) string {
 
 // combination: SGLang refused flags that do not go together.
 func combination(_ *Facts, e sglang.Event) Verdict {
-	return Verdict{Outcome: ConfigRejected, Phase: sglang.PhaseLaunch, Cause: "unsupported_combination", Blames: BlameYes,
-		Advice: []string{adviceFixFlag}, Text: "SGLang refused this combination of flags: " + e.Text}
+	return Verdict{
+		Outcome: ConfigRejected, Phase: sglang.PhaseLaunch, Cause: "unsupported_combination", Blames: BlameYes,
+		Advice: []string{adviceFixFlag}, Text: "SGLang refused this combination of flags: " + e.Text,
+	}
 }

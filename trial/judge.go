@@ -14,11 +14,21 @@ var endings = []struct {
 	err error
 	end Ending
 }{
-	{ErrPruned, EndPruned}, {ErrDeadline, EndDeadline}, {ErrVoid, EndVoid}, {ErrStopped, EndPerson},
-	{errDied, EndDied}, {errDying, EndDied}, {errTimeout, EndTimeout}, {errStuck, EndStuck},
-	{errPortTaken, EndPort}, {errNotStarted, EndNotStarted}, {errHostLost, EndHost},
-	{errFlush, EndReplay}, {errPalette, EndReplay},
-	{context.Canceled, EndPerson}, {context.DeadlineExceeded, EndDeadline},
+	{ErrPruned, EndPruned},
+	{ErrDeadline, EndDeadline},
+	{ErrVoid, EndVoid},
+	{ErrStopped, EndPerson},
+	{errDied, EndDied},
+	{errDying, EndDied},
+	{errTimeout, EndTimeout},
+	{errStuck, EndStuck},
+	{errPortTaken, EndPort},
+	{errNotStarted, EndNotStarted},
+	{errHostLost, EndHost},
+	{errFlush, EndReplay},
+	{errPalette, EndReplay},
+	{context.Canceled, EndPerson},
+	{context.DeadlineExceeded, EndDeadline},
 }
 
 func endingOf(err error) Ending {

@@ -201,17 +201,30 @@ func TestEndsOfAServer(t *testing.T) {
 		want   string // outcome / phase / cause, blames
 		text   string
 	}{
-		{"refused flag", script{dies: "usage: launch_server.py [-h]\nlaunch_server.py: error: argument --page-size: invalid int value: 'x'\n", exit: host.Exit{Code: 2, Known: true}},
-			nil, trial.StepWait, "config_rejected / launch / bad_value, yes", "--page-size"},
-		{"out of memory in prefill, under load", script{log: startLog, oomAfter: 15, oom: prefillOOM, exit: host.Exit{Code: -1, Signal: 9, Known: true}},
-			nil, "", "gpu_oom / prefill / prefill_activation, yes", "it wanted 1.75 GiB, 0.82 GiB was free"},
-		{"kernel kills it", script{log: startLog + hostPoolLine, dies: "RuntimeError: Rank 1 scheduler died during initialization (exit code: -9).\n", exit: host.Exit{Code: 1, Known: true}, kernelOOM: true},
-			nil, trial.StepWait, "host_oom / host_pool / hicache_oversubscribed, yes", "600 GB"},
+		{
+			"refused flag",
+			script{dies: "usage: launch_server.py [-h]\nlaunch_server.py: error: argument --page-size: invalid int value: 'x'\n", exit: host.Exit{Code: 2, Known: true}},
+			nil, trial.StepWait, "config_rejected / launch / bad_value, yes", "--page-size",
+		},
+		{
+			"out of memory in prefill, under load",
+			script{log: startLog, oomAfter: 15, oom: prefillOOM, exit: host.Exit{Code: -1, Signal: 9, Known: true}},
+			nil, "", "gpu_oom / prefill / prefill_activation, yes", "it wanted 1.75 GiB, 0.82 GiB was free",
+		},
+		{
+			"kernel kills it",
+			script{log: startLog + hostPoolLine, dies: "RuntimeError: Rank 1 scheduler died during initialization (exit code: -9).\n", exit: host.Exit{Code: 1, Known: true}, kernelOOM: true},
+			nil, trial.StepWait, "host_oom / host_pool / hicache_oversubscribed, yes", "600 GB",
+		},
 		{"silent death", script{log: startLog, dies: "\n", exit: host.Exit{Code: 3, Known: true}}, nil, trial.StepWait, "crashed / kv_pool / silent_exit, partly", "exit status 3"},
 		{"hangs under load", script{log: startLog, hangAfter: 40}, nil, "", "stuck / decode / no_progress, partly", "nothing moved"},
 		{"never ready", script{log: startLog, silent: true}, nil, trial.StepWait, "stuck / kv_pool / no_progress, partly", "stopped advancing"},
-		{"slow start", script{log: startLog, load: time.Minute}, func(r *trial.Runner, _ *fakeHost) { r.ReadyTimeout = time.Minute }, trial.StepWait,
-			"startup_timeout / kv_pool / unknown, no", "ready_timeout"},
+		{
+			"slow start",
+			script{log: startLog, load: time.Minute},
+			func(r *trial.Runner, _ *fakeHost) { r.ReadyTimeout = time.Minute }, trial.StepWait,
+			"startup_timeout / kv_pool / unknown, no", "ready_timeout",
+		},
 		{"no token", script{log: startLog, noToken: true}, nil, trial.StepWait, "stuck / ready / no_progress, partly", "gives no token"},
 		{"no such program", script{}, func(r *trial.Runner, _ *fakeHost) { r.Server.Command = []string{"missing"} }, trial.StepLaunch, "env_fault / launch / unknown, no", "executable file not found"},
 		{"host lost", script{}, func(_ *trial.Runner, h *fakeHost) { h.lost = true }, trial.StepAdmit, "env_fault / launch / unknown, no", "no route"},

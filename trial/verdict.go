@@ -66,8 +66,10 @@ type Facts struct {
 // Classify says why a trial ended. It is pure: the same facts give the same verdict. The first rule
 // that fits decides (rules.go); when none does the verdict is unknown, never a guess.
 func Classify(f Facts) Verdict {
-	v := Verdict{Outcome: Unknown, Phase: furthest(&f), Cause: causeUnknown, Blames: BlameNo,
-		Text: "the server's end is not explained by anything it printed or the host counted; look at server.log"}
+	v := Verdict{
+		Outcome: Unknown, Phase: furthest(&f), Cause: causeUnknown, Blames: BlameNo,
+		Text: "the server's end is not explained by anything it printed or the host counted; look at server.log",
+	}
 	for _, r := range rules {
 		if found, ok := r.judge(&f); ok {
 			v = found

@@ -15,24 +15,24 @@ const pollEvery = time.Second
 // live is what the goroutines of a running trial may ask of the loop.
 type live struct {
 	mu     sync.Mutex
-	number int     // running trial, -1 when none
-	below  float64 // it is hopeless below this value, 0 = never
-	stop   string  // a person asked to stop: the reason
+	number int    // running trial, -1 when none
+	best   pace   // what it is compared with while it runs
+	stop   string // a person asked to stop: the reason
 }
 
-func (v *live) start(number int, below float64) {
+func (v *live) start(number int, best pace) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.number, v.below = number, below
+	v.number, v.best = number, best
 }
 
-func (v *live) limit(number int) float64 {
+func (v *live) pace(number int) pace {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if number != v.number {
-		return 0
+		return pace{}
 	}
-	return v.below
+	return v.best
 }
 
 func (v *live) running() int {
@@ -134,7 +134,7 @@ func (l *Loop) void(ctx context.Context, c *Command, abort context.CancelCauseFu
 	}
 	note := Event{Kind: "command", Trial: &c.Trial, Text: fmt.Sprintf("trial %d is void: %s", c.Trial, reason)}
 	if abort != nil && l.live.running() == c.Trial {
-		abort(trial.ErrVoid)
+		abort(fmt.Errorf("%w: %s", trial.ErrVoid, reason))
 		return l.event(ctx, note)
 	}
 	h, err := l.history(ctx)

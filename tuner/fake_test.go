@@ -369,6 +369,9 @@ func (r *fakeRunner) measure(t *trial.Trial) {
 	for _, n := range t.Plan {
 		v := speed(t.Config) * (1 + r.noise*r.rng.NormFloat64()) * (1 - math.Abs(float64(n)-120)/400)
 		rep := &benchmark.Report{OutputTokS: v, OutputLow: v * 0.99, OutputHigh: v * 1.01, RequestsS: v / 300, Valid: true}
+		for range 6 {
+			rep.Windows = append(rep.Windows, benchmark.Window{Output: v, Seconds: 10})
+		}
 		rep.Requests.Sent, rep.Requests.OK, rep.Tokens.Got = 100, 100, 30000
 		t.Levels = append(t.Levels, trial.Level{Concurrency: n, Report: rep})
 		r.clock.advance(levelTime)

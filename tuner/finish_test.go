@@ -145,11 +145,11 @@ func TestPruneHook(t *testing.T) {
 	r := newRig(t, smallStudy())
 	pruned := map[trial.Role]int{}
 	r.runner.during = func(_ context.Context, row *trial.Trial) {
-		if r.loop.Prune(row, []float64{100, 101, 99, 100}) {
+		if r.loop.Prune(row, []float64{100, 101, 99, 100, 102}) {
 			pruned[row.Role]++
 		}
-		if r.loop.Prune(row, []float64{700, 701, 699, 700}) {
-			t.Errorf("trial %d was pruned at 700 tok/s", row.Number)
+		if r.loop.Prune(row, []float64{2000, 2001, 1999, 2000, 2002}) {
+			t.Errorf("trial %d was pruned at 2000 tok/s", row.Number)
 		}
 	}
 	if _, err := r.loop.Run(t.Context()); err != nil {

@@ -8,32 +8,64 @@ import (
 
 // When a load level may be given up early.
 const (
-	pruneWindows = 3    // windows before anything is decided
-	pruneBelow   = 0.8  // share of the best value under which a level is hopeless
-	pruneSigmas  = 3    // standard errors added to the mean first: a generous bound
-	pruneSpread  = 0.02 // least relative spread believed; three windows may agree by chance
+	pruneWindows = 5   // windows before anything is decided
+	pruneBelow   = 0.8 // share of the best trial's throughput under which a level is hopeless
+	pruneSigmas  = 3   // standard errors granted first: a generous bound
 )
 
-// Prune tells whether a load level is hopeless by its windows so far (output tok/s): even their
-// mean plus a generous bound stays below 0.8 of the best value, or below the sampler's own limit.
+// pace is what a running trial is compared with: the best trial's windows (output tok/s) at each
+// number of clients, and the share of them under which a level is hopeless.
+type pace struct {
+	windows map[int][]float64
+	share   float64
+}
+
+// paceOf takes the best trial so far as the pace; below is the sampler's own limit, 0 for none.
+func paceOf(best *trial.Trial, below float64) pace {
+	p := pace{windows: map[int][]float64{}, share: pruneBelow}
+	if best == nil || best.Value == nil || *best.Value <= 0 {
+		return p
+	}
+	p.share = math.Max(p.share, below / *best.Value)
+	for _, l := range best.Levels {
+		if l.Report == nil {
+			continue
+		}
+		for _, w := range l.Report.Windows {
+			p.windows[l.Concurrency] = append(p.windows[l.Concurrency], w.Output)
+		}
+	}
+	return p
+}
+
+// Prune tells whether a load level is hopeless by its windows so far (output tok/s), beside the best
+// trial's windows at the same clients. Both replayed the same rows after the same cache protocol, so
+// the k-th windows belong together, the slow first ones included; a comparison with the best trial's
+// final value would give up good trials while they warm up.
 // Only search trials are pruned, and only where the objective is throughput: for the others a
 // window says nothing about the value. It is trial.Runner's Prune hook; the partial result is
 // kept as a bound.
 func (l *Loop) Prune(t *trial.Trial, windows []float64) bool {
-	if t.Role != trial.RoleSearch || l.Study.Objective.Metric != "output_tok_s" {
+	if t.Role != trial.RoleSearch || l.Study.Objective.Metric != "output_tok_s" || len(t.Levels) >= len(t.Plan) {
 		return false
 	}
-	return hopeless(windows, l.live.limit(t.Number))
+	p := l.live.pace(t.Number)
+	return hopeless(windows, p.windows[t.Plan[len(t.Levels)]], p.share)
 }
 
-// hopeless is the sequential rule behind Prune. limit 0 never prunes.
-func hopeless(windows []float64, limit float64) bool {
-	if len(windows) < pruneWindows || limit <= 0 {
+// hopeless is the sequential rule behind Prune: the mean paired difference to share x best, plus a
+// generous bound, is still below 0.
+func hopeless(windows, best []float64, share float64) bool {
+	n := min(len(windows), len(best))
+	if n < pruneWindows {
 		return false
 	}
-	mean, spread := meanAndSpread(windows)
-	spread = math.Max(spread, pruneSpread*mean)
-	return mean+pruneSigmas*spread/math.Sqrt(float64(len(windows))) < limit
+	ahead := make([]float64, n)
+	for k := range ahead {
+		ahead[k] = windows[k] - share*best[k]
+	}
+	mean, spread := meanAndSpread(ahead)
+	return mean+pruneSigmas*spread/math.Sqrt(float64(n)) < 0
 }
 
 // meanAndSpread are the mean and the sample standard deviation, 0 below two values.

@@ -185,24 +185,26 @@ func TestPairsFor(t *testing.T) {
 
 func TestHopeless(t *testing.T) {
 	t.Parallel()
+	best := []float64{5, 90, 110, 100, 105, 95, 100} // the first window is the warm-up's
 	tests := []struct {
 		name    string
 		windows []float64
-		limit   float64
+		best    []float64
 		want    bool
 	}{
-		{"too few windows", []float64{10, 10}, 800, false},
-		{"far below", []float64{500, 510, 490}, 800, true},
-		{"just below", []float64{790, 795, 785}, 800, false},
-		{"below but noisy", []float64{300, 900, 600}, 800, false},
-		{"above", []float64{900, 910, 905}, 800, false},
-		{"no limit", []float64{1, 1, 1}, 0, false},
+		{"too few windows", []float64{1, 10, 10, 10}, best, false},
+		{"far below", []float64{2, 50, 55, 50, 52}, best, true},
+		{"warming up like the best did", []float64{5, 88, 108, 99, 104}, best, false},
+		{"just below", []float64{4, 70, 90, 82, 84}, best, false},
+		{"below but noisy", []float64{5, 20, 140, 30, 80}, best, false},
+		{"above", []float64{9, 120, 130, 125, 128}, best, false},
+		{"the best one has no windows at these clients", []float64{1, 1, 1, 1, 1}, nil, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := hopeless(tt.windows, tt.limit); got != tt.want {
-				t.Errorf("hopeless(%v, %v) = %v", tt.windows, tt.limit, got)
+			if got := hopeless(tt.windows, tt.best, 0.8); got != tt.want {
+				t.Errorf("hopeless(%v, %v) = %v", tt.windows, tt.best, got)
 			}
 		})
 	}

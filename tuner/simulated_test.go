@@ -31,7 +31,7 @@ func (r *simRunner) Run(ctx context.Context, t *trial.Trial) error {
 	w := r.workload
 	w.Clients = t.Plan[0]
 	res, err := simulator.Run(sglang.Merge(r.server, t.Config), w, r.seed*1000+int64(t.Number),
-		simulator.Options{StartupS: 90, Canary: true, SettleS: 30, MeasureS: 60, Fill: 400_000})
+		simulator.Options{StartupS: 90, Canary: true, SettleS: 60, MeasureS: 120, Fill: 400_000})
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *simRunner) Run(ctx context.Context, t *trial.Trial) error {
 		return r.store.SaveTrial(ctx, t)
 	}
 	rep := &benchmark.Report{OutputTokS: res.OutputTokS, OutputLow: res.OutputTokS * 0.985, OutputHigh: res.OutputTokS * 1.015, Valid: true}
-	rep.Requests.Sent, rep.Tokens.Got = res.Finished, int64(res.OutputTokS*60)
+	rep.Requests.Sent, rep.Tokens.Got = res.Finished, int64(res.OutputTokS*120)
 	t.Levels = []trial.Level{{Concurrency: w.Clients, Report: rep}}
 	t.Value, t.Best = &res.OutputTokS, w.Clients
 	return r.store.SaveTrial(ctx, t)

@@ -73,11 +73,3 @@ func (l *Loop) plan(h History) Plan {
 	}
 	return p
 }
-
-// hopelessBelow is the value under which the trial about to run is given up, 0 = never.
-func (l *Loop) hopelessBelow(h History) float64 {
-	if best := h.Best(); best != nil {
-		return max(l.abortBelow, pruneBelow**best.Value)
-	}
-	return l.abortBelow
-}

@@ -19,7 +19,7 @@ func (l *Loop) begin(ctx context.Context, h History) error {
 	}
 	l.deadline = l.end
 	l.first, l.told = h.NextNumber(), map[string]bool{}
-	l.live.start(-1, 0)
+	l.live.start(-1, pace{})
 	r := l.Record
 	r.Name, r.State, r.Reason, r.BaselineConfig = l.Study.Name, StudyRunning, "", l.Study.Baseline
 	if r.StartedAt.IsZero() {
@@ -28,7 +28,15 @@ func (l *Loop) begin(ctx context.Context, h History) error {
 			r.CreatedAt = now
 		}
 	}
-	return l.save(ctx)
+	if err := l.save(ctx); err != nil || len(h) > 0 {
+		return err
+	}
+	for _, e := range l.Study.Excluded { // what a rule keeps out of the space is said once
+		if err := l.event(ctx, Event{Kind: "reject", Config: sglang.Config{e.Knob: e.Value}, Text: e.Text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settled reports whether the study has its verdict for good. One that is not confirmed for want
@@ -84,7 +92,7 @@ func (l *Loop) problem(h History, admit func(sglang.Config) error) Problem {
 	return Problem{
 		Space: l.Study.Space, Admit: admit, Workload: l.Workload, Levels: l.Study.Workload.Concurrency,
 		History: h.Finished(), Pending: h.Pending(), Baseline: l.Study.Baseline,
-		Base: sglang.Merge(l.Study.Baseline, l.Study.Passed), Seed: l.Study.Seed,
+		Base: l.Study.SearchBase(), Seed: l.Study.Seed,
 	}
 }
 

@@ -35,7 +35,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-sqlite3": {"store"},
 	"github.com/go-chi/chi":       {"web"},
 	"github.com/NVIDIA/go-nvml":   {"host"},
-	"github.com/goccy/go-yaml":    {"tuner", "export"},
+	"github.com/goccy/go-yaml":    {"tuner", "export", "internal/simulator"},
 	"github.com/spf13/cobra":      {"cmd/sgtune"},
 	"golang.org/x/term":           {"cmd/sgtune"},
 	"golang.org/x/sys":            {"host", "internal/simulator"},

@@ -273,8 +273,10 @@ func (e *Engine) completePrefill() {
 	need := activationGiB(e.p, n)
 	free := e.b.AfterGraphGiB - e.b.stagingGiB - e.fragGiB()
 	if need > free || (e.now >= e.failAfter) {
-		e.failure = &Failure{Phase: sglang.PhasePrefill, Cause: "prefill_activation", At: e.now, Rank: e.b.smallest(),
-			Text: "torch.OutOfMemoryError: " + oomText(e.p, e.b.smallest(), need, math.Max(math.Min(free, need-0.02), 0.02))}
+		e.failure = &Failure{
+			Phase: sglang.PhasePrefill, Cause: "prefill_activation", At: e.now, Rank: e.b.smallest(),
+			Text: "torch.OutOfMemoryError: " + oomText(e.p, e.b.smallest(), need, math.Max(math.Min(free, need-0.02), 0.02)),
+		}
 		return
 	}
 	e.peakAct = math.Max(e.peakAct, need)

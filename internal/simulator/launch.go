@@ -2,9 +2,11 @@ package simulator
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"sgtune/sglang"
 )
@@ -142,4 +144,20 @@ func (l *launch) sortedRanks(salt uint64) []int {
 		return 1
 	})
 	return ranks
+}
+
+// launchSeed is the seed of one launch's noise. The machine (rank spread) is the same in every launch of a
+// seed; its noise is not: where a trial's marker says which launch this is (STUDY.NUMBER.CREATED), study and
+// number are mixed in, so that a repeated night is the same night and no two launches are copies.
+func launchSeed(seed uint64) uint64 {
+	marker := os.Getenv("SGTUNE_TRIAL")
+	if marker == "" {
+		return seed
+	}
+	if i := strings.LastIndexByte(marker, '.'); i > 0 {
+		marker = marker[:i]
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(marker))
+	return mix(seed ^ h.Sum64())
 }

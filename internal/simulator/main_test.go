@@ -150,7 +150,7 @@ func (p *process) children() []int {
 func (p *process) do(method, path, body string) (int, string) {
 	req, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
-		p.t.Fatal(err)
+		return 0, err.Error()
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

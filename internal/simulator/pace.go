@@ -20,15 +20,6 @@ func (c pacedClock) real(s float64) time.Duration {
 	return time.Duration(math.Min(s/c.scale, 1e6) * float64(time.Second))
 }
 
-// wait sleeps until simulated time at; what is less than tick away counts as reached.
-func (c pacedClock) wait(ctx context.Context, at float64) error {
-	d := c.real(at - c.now())
-	if d < tick {
-		return ctx.Err()
-	}
-	return sleep(ctx, d)
-}
-
 // tick is the granularity of sleeping, real time: the loop never spins and catches up in batches.
 const tick = time.Millisecond
 

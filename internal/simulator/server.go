@@ -203,7 +203,7 @@ func (s *server) bind(at float64) (net.Listener, int) {
 		return nil, 1
 	}
 	s.state.Store(int32(stateStarting))
-	s.eng = newEngine(&s.l.p, &s.l.s, &s.l.b, s.l.s.Sim.Seed, at)
+	s.eng = newEngine(&s.l.p, &s.l.s, &s.l.b, launchSeed(s.l.s.Sim.Seed), at)
 	s.eng.observer = s.log
 	s.info = s.l.infoJSON()
 	s.log.line(at, -1, "INFO:     Uvicorn running on http://%s (Press CTRL+C to quit)", addr)

@@ -75,15 +75,18 @@ func TestRealFailures(t *testing.T) {
 		cause   string
 	}{
 		{
-			"a bad value", filepath.Join(dir, "model"), sglang.Config{"mem-fraction-static": "plenty"},
+			"a bad value", filepath.Join(dir, "model"),
+			sglang.Config{"mem-fraction-static": "plenty"},
 			trial.ConfigRejected, sglang.PhaseLaunch, "bad_value",
 		},
 		{
-			"hicache without a GPU", filepath.Join(dir, "model"), sglang.Config{"mem-fraction-static": 0.02, "hicache-size": 1.0},
+			"hicache without a GPU", filepath.Join(dir, "model"),
+			sglang.Config{"mem-fraction-static": 0.02, "hicache-size": 1.0},
 			trial.EnvFault, sglang.PhaseHostPool, "no_gpu",
 		},
 		{
-			"weights of 1 GB at fraction 0.001", big, sglang.Config{"mem-fraction-static": 0.001},
+			"weights of 1 GB at fraction 0.001", big,
+			sglang.Config{"mem-fraction-static": 0.001},
 			trial.GPUOOM, sglang.PhaseKVPool, "kv_pool_nonpositive",
 		},
 	} {
