@@ -26,6 +26,7 @@ type level struct {
 	drained bool // exhausted is closed
 	sent    int
 	records []record
+	volley  time.Time // when as many requests had ended as there are clients, zero before
 	gaps    []gap
 	cut     int
 	failing int // failures since the last success
@@ -163,6 +164,9 @@ func (lv *level) finished(a answer) {
 		lv.exhaust()
 	}
 	lv.records = append(lv.records, record{a.Request, from, len(lv.gaps)})
+	if len(lv.records) == lv.opts.Concurrency {
+		lv.volley = lv.opts.Clock.Now()
+	}
 	lv.each(a.Request)
 }
 
@@ -172,11 +176,35 @@ func (lv *level) isDead() bool {
 	return lv.opts.Requests == 0 && lv.failing >= max(20, 2*lv.opts.Concurrency)
 }
 
+// warmupWindows is how many windows belong to the warm-up: those that Options.Warmup touches, and those up
+// to the end of the opening volley. A closed loop starts with all clients at once, and until as many requests
+// have ended as there are clients, the server sees that volley and not the load. This is the same stretch
+// of work in every trial, which a rule that looks at the figures alone is not. A level that was asked for a
+// number of requests measures all of them.
+func (lv *level) warmupWindows() int {
+	if lv.opts.Requests > 0 || lv.opts.PromptTokens > 0 {
+		return lv.opts.warmupWindows()
+	}
+	lv.mu.Lock()
+	volley := lv.volley
+	lv.mu.Unlock()
+	n := len(lv.windows)
+	if !volley.IsZero() {
+		n = int(volley.Sub(lv.ledger.start)/lv.opts.Window) + 1
+	}
+	return max(lv.opts.warmupWindows(), n)
+}
+
 // measured are the windows' output tok/s behind the warm-up.
 func (lv *level) measured() []float64 {
-	var outputs []float64
-	for _, w := range lv.windows[min(lv.opts.warmupWindows(), len(lv.windows)):] {
-		outputs = append(outputs, w.Output)
+	return outputs(lv.windows[min(lv.warmupWindows(), len(lv.windows)):])
+}
+
+// outputs are the windows' output tok/s.
+func outputs(windows []Window) []float64 {
+	var out []float64
+	for _, w := range windows {
+		out = append(out, w.Output)
 	}
-	return outputs
+	return out
 }

@@ -68,15 +68,11 @@ func (lv *level) windowEnded(k int) bool {
 	if lv.opts.OnWindow != nil {
 		lv.opts.OnWindow(w)
 	}
-	outputs := lv.measured()
-	if len(outputs) == 0 {
-		return lv.capped(k)
-	}
-	if lv.opts.Prune != nil && lv.opts.Prune(outputs) {
+	if lv.opts.Prune != nil && lv.opts.Prune(outputs(lv.windows)) {
 		lv.pruned = true
 		return true
 	}
-	return lv.known(outputs) || lv.capped(k)
+	return lv.known(lv.measured()) || lv.capped(k)
 }
 
 func (lv *level) capped(k int) bool {

@@ -259,7 +259,7 @@ func TestRunAsksPruneAndStopsWhenKnown(t *testing.T) {
 			opts := options()
 			live := 0
 			opts.OnWindow = func(benchmark.Window) { live++ }
-			opts.Prune = func(windows []float64) bool { return len(windows) == 3 }
+			opts.Prune = func(windows []float64) bool { return len(windows) == 5 }
 			r, err := benchmark.Run(t.Context(), target, feedOf(lengths(50, 10, 4)), opts, nil)
 			if err != nil {
 				t.Fatal(err)

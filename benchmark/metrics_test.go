@@ -48,6 +48,23 @@ func TestDistributeWeighsMergedTokens(t *testing.T) {
 	}
 }
 
+// flat are n windows that hardly move.
+func flat(n int) []float64 {
+	var out []float64
+	for i := range n {
+		out = append(out, 5+0.1*float64(i%3-1))
+	}
+	return out
+}
+
+func rising(n int) []float64 {
+	var out []float64
+	for i := range n {
+		out = append(out, float64(i))
+	}
+	return out
+}
+
 func TestSteadyFrom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,9 +76,11 @@ func TestSteadyFrom(t *testing.T) {
 		{"nothing", nil, 0, false},
 		{"too short", []float64{5, 5, 5, 5}, 0, false},
 		{"flat", []float64{5, 5.1, 4.9, 5, 5.1, 4.9}, 0, true},
-		{"ramp", []float64{1, 3, 5, 5.1, 4.9, 5, 5.1, 4.9, 5, 5.05}, 2, true},
-		{"spike at the start", []float64{50, 5, 5.1, 4.9, 5, 5.1, 4.9}, 1, true},
-		{"still rising", []float64{1, 2, 3, 4, 5, 6, 7, 8}, 4, false},
+		{"few and rising", []float64{1, 2, 3, 4, 5, 6, 7, 8}, 0, false},
+		{"few and noisy", []float64{65, 168, 82, 95, 69, 106, 153, 110, 90}, 0, true},
+		{"many with a ramp", append([]float64{1, 3}, flat(20)...), 2, true},
+		{"many with a spike at the start", append([]float64{50}, flat(20)...), 1, true},
+		{"many and still rising", rising(24), 12, false},
 	} {
 		from, steady := steadyFrom(c.windows)
 		if from != c.from || steady != c.steady {

@@ -93,17 +93,17 @@ func (lv *level) settleWindows(r *Report) (first int) {
 			r.Windows = append(r.Windows, lv.ledger.window(k))
 		}
 	}
-	outputs := lv.measured()
-	from, steady := steadyFrom(outputs)
+	behind := lv.measured()
+	from, steady := steadyFrom(behind)
 	r.Steady = steady
-	first = min(lv.opts.warmupWindows(), whole) + from
+	first = min(lv.warmupWindows(), whole) + from
 	if first >= len(r.Windows) {
 		first = len(r.Windows) - 1 // ended within the warm-up: its last window is all there is
 	}
 	for k := first; k < len(r.Windows); k++ {
 		r.Windows[k].Steady = true
 	}
-	if mean, half, ok := interval(outputs[from:]); ok {
+	if mean, half, ok := interval(behind[from:]); ok {
 		r.OutputLow, r.OutputHigh = max(0, mean-half), mean+half
 	}
 	return first

@@ -1,9 +1,6 @@
 package benchmark_test
 
 import (
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,28 +48,5 @@ func TestRunFlagsALimitedClient(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Not parallel: it takes the CPU away from the whole process, as a neighbour would from the client.
-func TestRunFlagsAStarvedClient(t *testing.T) {
-	server := &fakeServer{ttft: 20 * time.Millisecond}
-	target := server.start(t)
-	var stopped atomic.Bool
-	var spinners sync.WaitGroup
-	for range 5 * runtime.GOMAXPROCS(0) {
-		spinners.Go(func() {
-			for !stopped.Load() { // spin: that is the point
-			}
-		})
-	}
-	r, err := benchmark.Run(t.Context(), target, feedOf(lengths(50, 10, 4)), benchmark.Options{Concurrency: 4, Requests: 12}, nil)
-	stopped.Store(true)
-	spinners.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Invalid != "client_limited" {
-		t.Errorf("invalid = %q, cpu share %.2f, lag p99 %.1f ms; want client_limited", r.Invalid, r.Client.CPUShare, r.Client.SendLagMs.P99)
 	}
 }

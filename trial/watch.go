@@ -64,9 +64,13 @@ func (a *attempt) startWatch(ctx context.Context) {
 	}
 	w.openEvidence(filepath.Join(a.dir(), "server.log"))
 	a.watch = w
-	w.wait.Go(func() { w.follow(ctx) })
-	w.wait.Go(func() { w.sample(ctx) })
-	w.wait.Go(func() { w.listen(ctx) })
+	for _, task := range []func(context.Context){w.follow, w.sample, w.listen} {
+		w.wait.Go(func() { // a panic here would end sgtune and leave the server behind
+			if err := guard(func() error { task(ctx); return nil }); err != nil {
+				a.abort(err)
+			}
+		})
+	}
 }
 
 func (w *watch) openEvidence(path string) {
@@ -133,7 +137,7 @@ func (w *watch) drain(ctx context.Context) {
 // take feeds one piece of the log to the evidence and to the reader; mu is held.
 func (w *watch) take(b []byte) {
 	w.offset += int64(len(b))
-	if w.underLoad || !echo(b) {
+	if !echo(b, w.underLoad) {
 		w.progress = w.a.Clock.Now()
 	}
 	if _, err := w.evidence.Write(b); err != nil && w.failed == nil {
@@ -143,12 +147,19 @@ func (w *watch) take(b []byte) {
 	w.note(w.reader.Feed(b))
 }
 
-// echo reports whether all lines of a piece of the log are what our own probes caused: those are no
-// progress of the server.
-func echo(b []byte) bool {
+// What probes of readiness and health leave in the log. An answered /generate is one of ours only as long as
+// no load runs.
+var (
+	probeSigns = [][]byte{[]byte("/health"), []byte("/ready"), []byte("Health check failed")}
+	tokenSign  = []byte("POST /generate HTTP")
+)
+
+// echo reports whether all lines of a piece of the log are what probes caused: those are no progress of the
+// server. A hung one goes on printing them.
+func echo(b []byte, underLoad bool) bool {
 	for line := range bytes.Lines(b) {
-		ours := len(bytes.TrimSpace(line)) == 0
-		for _, sign := range [][]byte{[]byte("/health"), []byte("/ready"), []byte("POST /generate HTTP"), []byte("Health check failed")} {
+		ours := len(bytes.TrimSpace(line)) == 0 || !underLoad && bytes.Contains(line, tokenSign)
+		for _, sign := range probeSigns {
 			ours = ours || bytes.Contains(line, sign)
 		}
 		if !ours {

@@ -43,6 +43,9 @@ func (f HostFacts) Available() float64 {
 	return float64(min(f.MemAvailable, f.CgroupHeadroom))
 }
 
+// gpusUnread reports whether the GPUs could not be read.
+func (f HostFacts) gpusUnread() bool { return len(f.GPUs) == 0 && f.GPUNote != "" }
+
 // Admission decides whether a configuration may be launched now: the quality rule, both host RAM
 // rules, the memory arithmetic, what was learnt, no repeat. It is built anew for every proposal
 // from history and the host's facts, and asks nobody.
@@ -54,25 +57,30 @@ type Admission struct {
 // or Frontier.Check), nil for none. The facts must be those of an idle host: memory that a running
 // server of ours holds would be counted twice.
 func NewAdmission(s *Study, history []*trial.Trial, facts HostFacts, line func(sglang.Config) error) *Admission {
-	fixed := sglang.Merge(s.Server.Flags, s.Passed)
-	predict := Predictor(s, history)
 	a := &Admission{constraints: []Constraint{
-		Quality{Fixed: fixed},
-		HostRAM{
-			Fixed: fixed, Budget: s.Host.RAMBudgetBytes, PerRank: s.Host.RAMPerRank,
-			Available: facts.Available(), Own: OwnRAM(history),
-			Pool: func(c sglang.Config) float64 {
-				p, _ := predict(c)
-				return p.HostPoolGBPerRank * sglang.GB
-			},
-		},
-		Memory{Predict: predict},
+		Quality{Fixed: sglang.Merge(s.Server.Flags, s.Passed)},
+		hostRAM(s, history, facts, OwnRAM(history)),
+		Memory{Predict: Predictor(s, history)},
 	}}
 	if line != nil {
 		a.constraints = append(a.constraints, Rule(line))
 	}
 	a.constraints = append(a.constraints, NewRepeat(history))
 	return a
+}
+
+// hostRAM is the rule for host pools on a host as it is now; own is what a server takes beside them, bytes,
+// negative = unknown.
+func hostRAM(s *Study, history []*trial.Trial, facts HostFacts, own float64) HostRAM {
+	predict := Predictor(s, history)
+	return HostRAM{
+		Fixed: sglang.Merge(s.Server.Flags, s.Passed), Budget: s.Host.RAMBudgetBytes, PerRank: s.Host.RAMPerRank,
+		Available: facts.Available(), Own: own,
+		Pool: func(c sglang.Config) float64 {
+			p, _ := predict(c)
+			return p.HostPoolGBPerRank * sglang.GB
+		},
+	}
 }
 
 // Admit returns nil when c may be launched, else the *Infeasible of the first rule against it.

@@ -18,12 +18,13 @@ type live struct {
 	number int    // running trial, -1 when none
 	best   pace   // what it is compared with while it runs
 	stop   string // a person asked to stop: the reason
+	void   string // the running trial is contaminated: the reason
 }
 
 func (v *live) start(number int, best pace) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.number, v.best = number, best
+	v.number, v.best, v.void = number, best, ""
 }
 
 func (v *live) pace(number int) pace {
@@ -45,6 +46,18 @@ func (v *live) askStop(reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stop = reason
+}
+
+func (v *live) askVoid(reason string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.void = reason
+}
+
+func (v *live) voidAsked() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.void
 }
 
 func (v *live) stopAsked() string {
@@ -134,6 +147,7 @@ func (l *Loop) void(ctx context.Context, c *Command, abort context.CancelCauseFu
 	}
 	note := Event{Kind: "command", Trial: &c.Trial, Text: fmt.Sprintf("trial %d is void: %s", c.Trial, reason)}
 	if abort != nil && l.live.running() == c.Trial {
+		l.live.askVoid(reason) // its work may be over, and then nothing is left to end: launch marks it
 		abort(fmt.Errorf("%w: %s", trial.ErrVoid, reason))
 		return l.event(ctx, note)
 	}
@@ -151,6 +165,19 @@ func (l *Loop) void(ctx context.Context, c *Command, abort context.CancelCauseFu
 		return fmt.Errorf("mark trial %d void: %w", t.Number, err)
 	}
 	return l.event(ctx, note)
+}
+
+// contaminated marks a trial that was asked to be void after its work was over: there was nothing left to end.
+func (l *Loop) contaminated(ctx context.Context, t *trial.Trial) error {
+	reason := l.live.voidAsked()
+	if reason == "" || !t.State.Finished() || t.Void != "" {
+		return nil
+	}
+	t.Void = reason
+	if err := l.Store.SaveTrial(context.WithoutCancel(ctx), t); err != nil {
+		return fmt.Errorf("mark trial %d void: %w", t.Number, err)
+	}
+	return nil
 }
 
 // enqueue stores a configuration a person wants to see launched as a waiting trial. Host safety

@@ -36,11 +36,25 @@ func (l *Loop) confirm(ctx context.Context, h History) (*trial.Trial, error) {
 		return nil, l.event(ctx, Event{Kind: "plan", Text: fmt.Sprintf(
 			"no further confirmation launch fits: one takes %s and %s are left", span(p.Full), span(p.Deadline.Sub(p.Now)))})
 	}
+	if err := l.roomFor(h, side); err != nil {
+		return nil, l.event(ctx, Event{Kind: "plan", Config: side, Text: fmt.Sprintf("no further confirmation launch: %v; run the study again when the memory is free", err)})
+	}
 	why := fmt.Sprintf("confirmation, launch %d of %d: the candidate", c.done()+1, 2*c.pairs)
 	if sameConfig(side, l.Study.Baseline) {
 		why = fmt.Sprintf("confirmation, launch %d of %d: the baseline", c.done()+1, 2*c.pairs)
 	}
 	return l.newTrial(h, trial.RoleConfirm, Proposal{Config: side, Why: why, Sampler: "confirm"}), nil
+}
+
+// roomFor asks for the host RAM of a confirmation launch: hours may have passed since the candidate was
+// admitted, and somebody may have filled the host. What the server takes for itself is what it took then.
+// The baseline is what runs today and is not asked.
+func (l *Loop) roomFor(h History, side sglang.Config) error {
+	if sameConfig(side, l.Study.Baseline) {
+		return nil
+	}
+	own := OwnRAM(h.where(func(t *trial.Trial) bool { return sameConfig(t.Config, side) }))
+	return hostRAM(l.Study, h, l.facts, own).Check(side)
 }
 
 // fixCandidate chooses the candidate and the number of launches and stores both. A candidate that

@@ -49,7 +49,8 @@ func (l *Loop) handOver(ctx context.Context) error {
 		return err
 	}
 	running := h.where(func(t *trial.Trial) bool { return t.State == trial.Running })
-	if err := l.Host.Recover(ctx, running); err != nil {
+	// Not to be cut short by a person: what is half reclaimed would still be there when after: runs.
+	if err := l.Host.Recover(context.WithoutCancel(ctx), running); err != nil {
 		return &Stopped{Cause: err, Reason: fmt.Sprintf("the host could not be cleaned of what an earlier run left: %v", err)}
 	}
 	if len(running) > 0 {

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -136,7 +137,7 @@ func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 	l.show(append(h[:len(h):len(h)], t), t)
 	l.live.start(t.Number, paceOf(h.Best(), l.abortBelow))
 	l.abortBelow = 0
-	err := l.attended(ctx, t)
+	err := errors.Join(l.attended(ctx, t), l.contaminated(ctx, t))
 	l.live.start(-1, pace{})
 	if err != nil {
 		return &Stopped{Cause: err, Reason: fmt.Sprintf("stopped: %v", err)}

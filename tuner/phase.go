@@ -30,6 +30,11 @@ func (l *Loop) waiting(ctx context.Context, h History) (*trial.Trial, error) {
 				refusal = err.Error()
 			}
 		}
+		if refusal == "" && t.Role == trial.RoleConfirm {
+			if err := l.roomFor(h, t.Config); err != nil {
+				refusal = err.Error()
+			}
+		}
 		if refusal == "" {
 			return t, nil
 		}

@@ -76,6 +76,10 @@ func hostChanged(before, now HostFacts) string {
 	switch {
 	case before.Name != now.Name:
 		return fmt.Sprintf("it was %s and is %s", before.Name, now.Name)
+	case before.gpusUnread() || now.gpusUnread(): // a driver that did not answer in time is no other host
+		before.GPUs, now.GPUs = nil, nil
+	}
+	switch {
 	case len(before.GPUs) != len(now.GPUs):
 		return fmt.Sprintf("it had %d GPUs and has %d", len(before.GPUs), len(now.GPUs))
 	case before.MemTotal != now.MemTotal && before.MemTotal > 0 && now.MemTotal > 0:

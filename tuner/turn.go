@@ -83,6 +83,9 @@ func (l *Loop) look(ctx context.Context) error {
 		return &Stopped{Cause: ErrBreaker, Reason: fmt.Sprintf(
 			"stopped: the host changed: %s; figures of before and after cannot be compared; use a new study name", what)}
 	}
+	if facts.gpusUnread() {
+		facts.GPUs = l.facts.GPUs // compared again at the next reading
+	}
 	l.facts = facts
 	return nil
 }

@@ -16,8 +16,8 @@ func conclude(s *Study, r *Record, h History) *Verdict {
 		return unconfirmed(s, h)
 	}
 	c := confirmation{h: h, baseline: s.Baseline, candidate: r.Candidate, pairs: r.Confirm}
-	a, _ := c.values(c.baseline)
-	b, _ := c.values(c.candidate)
+	a, failedA := c.values(c.baseline)
+	b, failedB := c.values(c.candidate)
 	a, b = a[:min(len(a), r.Confirm)], b[:min(len(b), r.Confirm)]
 	v := &Verdict{Answer: benchmark.AnswerNotConfirmed, Config: r.Candidate, Launches: min(len(a), len(b))}
 	source := searched(h, v)
@@ -36,11 +36,16 @@ func conclude(s *Study, r *Record, h History) *Verdict {
 	if len(a) == 0 || len(b) == 0 {
 		v.Gain = v.Value/v.BaselineValue - 1
 	}
-	if cmp.Answer != benchmark.AnswerNotConfirmed {
+	unstable := max(failedA, failedB) > maxConfirmEnd // what is left are its lucky launches
+	if cmp.Answer != benchmark.AnswerNotConfirmed && !unstable {
 		v.Answer, v.Low, v.High = cmp.Answer, &cmp.Low, &cmp.High
 		v.Detectable, v.MannWhitneyP = cmp.Detectable, cmp.MannWhitneyP
 	}
 	v.Text = verdictText(s, v)
+	if unstable {
+		v.Text = fmt.Sprintf("not confirmed: trial %d makes %s against the baseline's %s where it ran, but confirmation launches failed: %d of the candidate's, %d of the baseline's; look at them before you use it",
+			v.Trial, s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue), failedB, failedA)
+	}
 	return v
 }
 

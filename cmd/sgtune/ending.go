@@ -4,15 +4,27 @@ import (
 	"fmt"
 	"strings"
 
+	"sgtune/benchmark"
+	"sgtune/sglang"
 	"sgtune/tuner"
+	"sgtune/web"
 )
 
 // Head says what begins: the study, its host, and loudly when the host is only simulated.
-func (t *terminal) Head(s *tuner.Study, where *place) {
-	t.Say("study %s on host %s; %d configurations, load levels %s", s.Name, where.name, s.Space.Size(), levels(s.Workload.Concurrency))
-	if s.Simulated {
+func (t *terminal) Head(where string, stored int) {
+	s := t.study
+	t.Say("study %s on host %s: %s configurations, %s; %s", s.Name, where, web.Number(float64(s.Space.Size())), levels(s.Workload.Concurrency), budgetText(s))
+	if s.Simulated && s.Host.Kind == tuner.HostSimulated {
 		t.Say("SIMULATED: no GPU is used; a start-up takes %s of simulated time (a real one of this model 3 to 15 minutes), time runs %g times faster",
-			short(s.Host.Startup), s.Host.TimeScale)
+			tuner.FormatDuration(s.Host.Startup), s.Host.TimeScale)
+	} else if s.Simulated {
+		t.Say("SIMULATED: the server is sim-server, no GPU is used")
+	}
+	if stored > 0 {
+		t.Say("it is continued: %s stored in %s", count(stored, "trial"), t.db)
+	}
+	for _, note := range s.Notes {
+		t.Say("note: %s", note)
 	}
 }
 
@@ -24,35 +36,77 @@ func levels(cs []int) string {
 	return strings.Join(words, ", ") + " clients"
 }
 
-// Verdict prints the study's answer: what to change, by how much, how sure, and the next command.
+// budgetText says what the study may spend.
+func budgetText(s *tuner.Study) string {
+	var parts []string
+	if s.Budget.Trials > 0 {
+		parts = append(parts, count(s.Budget.Trials, "launch")+" for the search")
+	}
+	if s.Budget.Wall > 0 {
+		parts = append(parts, tuner.FormatDuration(s.Budget.Wall)+" in all")
+	}
+	if s.Budget.Until != "" {
+		parts = append(parts, "done by "+s.Budget.Until)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "no limit but the space itself")
+	}
+	if s.Confirm > 0 {
+		return strings.Join(parts, ", ") + fmt.Sprintf("; then %d + %d to confirm", s.Confirm, s.Confirm)
+	}
+	return strings.Join(parts, ", ") + "; then the confirmation"
+}
+
+// Verdict prints the study's answer: what to do, by how much, how sure, and the next command.
 func (t *terminal) Verdict(v *tuner.Verdict, r *tuner.Record) {
 	if v == nil {
 		return
 	}
+	act, text := web.Headline(r)
 	if t.json {
-		t.Say("%s", v.Text)
+		t.Say("%s: %s", act, text)
 		return
 	}
 	t.Say("")
-	if t.simulated {
+	if t.study.Simulated {
 		t.Say("SIMULATED result: it says nothing about your GPUs")
 	}
-	t.Say("%s", strings.ToUpper(v.Answer))
-	t.Say("%s", v.Text)
-	for _, name := range v.Config.Names() {
-		was, now := r.BaselineConfig.Text(name), v.Config.Text(name)
-		if was != now {
-			if was == "" {
-				was = "not set"
+	t.Say("%s  %s", act, text)
+	if v.Answer == benchmark.AnswerBetter {
+		for _, name := range sglang.Merge(r.BaselineConfig, v.Config).Names() {
+			if was, now := setting(r.BaselineConfig, name), setting(v.Config, name); was != now {
+				t.Say("  %-28s %s -> %s", name, was, now)
 			}
-			t.Say("  %-28s %s -> %s", name, was, now)
 		}
+	} else if v.Trial > 0 {
+		t.Say("  tried: %s", t.configText(v.Config))
 	}
 	if v.Why != "" {
-		t.Say("%s", v.Why)
+		t.Say("why this one: %s", v.Why)
+	}
+	if r.Releases != "" {
+		t.Say("machine: %s", r.Releases)
 	}
 	if r.AfterDone != "" {
 		t.Say("%s", r.AfterDone)
 	}
-	t.Say("profile: sgtune export %s --format sh", t.study)
+	if took := r.EndedAt.Sub(r.StartedAt); !r.StartedAt.IsZero() && took > 0 {
+		t.Say("took %s%s", short(took), map[bool]string{true: " of simulated time"}[t.study.Host.Kind == tuner.HostSimulated])
+	}
+	t.Say("all trials: sgtune show %s --db %s", t.study.Name, shellWord(t.db))
+	if export := t.exportCommand(v); export != "" {
+		t.Say("%s", export)
+	}
+}
+
+// exportCommand is the command that writes what was found as a launch profile.
+func (t *terminal) exportCommand(v *tuner.Verdict) string {
+	command := fmt.Sprintf("sgtune export %s --db %s --format sh > launch.sh", t.study.Name, shellWord(t.db))
+	switch {
+	case v.Answer == benchmark.AnswerBetter:
+		return "its profile: " + command
+	case v.Answer == benchmark.AnswerNotConfirmed && v.Trial > 0 && v.Gain > 0:
+		return fmt.Sprintf("unconfirmed profile: sgtune export %s --db %s --trial %d --format sh > launch.sh", t.study.Name, shellWord(t.db), v.Trial)
+	}
+	return "" // what runs today stays
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -27,7 +28,8 @@ func notify(ctx context.Context, to tuner.Notify, m tuner.Message) error {
 	if len(to.Run) > 0 {
 		cmd := exec.CommandContext(ctx, to.Run[0], to.Run[1:]...)
 		cmd.Stdin = bytes.NewReader(body)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		cmd.WaitDelay = time.Second // what it leaves running keeps its output open: that is not waited for
+		if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return fmt.Errorf("notify with %s: %w: %s", to.Run[0], err, bytes.TrimSpace(out[:min(len(out), 200)]))
 		}
 		return nil

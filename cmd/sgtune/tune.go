@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,38 +108,7 @@ type night struct {
 	stdout   io.Writer
 	hurry    chan struct{}
 	screen   *terminal
-}
-
-// signals makes the first Ctrl-C (or TERM) stop the study cleanly and the second one stop it without
-// grace for the server. A closed terminal (HUP) does not stop a study.
-func (n *night) signals(ctx context.Context) (context.Context, func()) {
-	signal.Ignore(syscall.SIGHUP)
-	ctx, cancel := context.WithCancelCause(ctx)
-	n.hurry = make(chan struct{})
-	c := make(chan os.Signal, 4)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		count := 0
-		for range c {
-			switch count++; count {
-			case 1:
-				if n.screen != nil {
-					n.screen.Say("stopping: the running trial is cancelled and the host cleaned up; press Ctrl-C again to hurry")
-				}
-				cancel(trial.ErrStopped)
-			case 2:
-				close(n.hurry)
-			}
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(c)
-		close(c)
-		<-done
-		cancel(nil)
-	}
+	watcher  atomic.Pointer[terminal] // the screen, for the signals' goroutine
 }
 
 func (n *night) run(ctx context.Context) error {
@@ -169,9 +137,18 @@ func (n *night) run(ctx context.Context) error {
 		return failf(exitHost, "%w", err)
 	}
 	defer func() { _ = release() }()
+	if record, err = n.record(ctx); err != nil { // who held the lease may have changed it
+		return err
+	}
 	record.Host = where.name
-	n.screen = n.newScreen(where, record)
+	n.screen = n.newScreen(where, record, trials)
+	n.watcher.Store(n.screen)
 	defer n.screen.Close()
+	if settled(n.study, record, trials) { // nothing will run: no page, no status lines
+		n.options.web = "off"
+	} else {
+		n.screen.Start()
+	}
 	pages, err := n.servePages(ctx)
 	if err != nil {
 		return err
@@ -228,8 +205,11 @@ func (n *night) record(ctx context.Context) (*tuner.Record, error) {
 // startFresh keeps what is stored under the study's name under another one. What an earlier run left
 // on the host is cleaned up first, while its rows can still be found by name.
 func (n *night) startFresh(ctx context.Context) error {
+	if _, err := n.db.Study(ctx, n.study.Name); errors.Is(err, tuner.ErrNoStudy) {
+		return nil
+	}
 	trials, err := n.db.Trials(ctx, n.study.Name)
-	if err != nil || len(trials) == 0 {
+	if err != nil {
 		return err
 	}
 	where, err := newPlace(n.study, n.options.db, n.origin(nil, trials))
@@ -277,34 +257,71 @@ func (n *night) servePages(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-func (n *night) newScreen(where *place, r *tuner.Record) *terminal {
-	t := &terminal{
-		out: n.stdout, json: n.options.json, now: where.clock.Now, total: n.study.Budget.Trials, shown: map[int]trial.State{},
-		width: func() int { return 100 }, study: r.Name, simulated: n.study.Simulated,
-	}
-	if f, ok := n.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-		t.live = !n.options.json
-		t.width = func() int {
-			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-				return w
+func (n *night) newScreen(where *place, r *tuner.Record, trials []*trial.Trial) *terminal {
+	f, isFile := n.stdout.(*os.File)
+	live := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	t := newTerminal(n.stdout, live, n.options.json, n.study, n.options.db, where.clock.Now)
+	if live {
+		t.size = func() (int, int) {
+			if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+				return w, h
 			}
-			return 100
+			return 80, 24
 		}
 	}
-	t.Head(n.study, where)
+	if settled(n.study, r, trials) {
+		t.Say("study %s has its verdict since %s; nothing is launched. To run it anew: --fresh, or another study: name", r.Name, day(r.EndedAt))
+		return t
+	}
+	t.Head(where.name, len(trials))
 	return t
+}
+
+// settled reports whether a study has its answer already, so that running it again only shows it. One
+// that is not confirmed has it when each side was launched as often as was fixed.
+func settled(s *tuner.Study, r *tuner.Record, trials []*trial.Trial) bool {
+	if r.State != tuner.StudyComplete || r.Verdict == nil {
+		return false
+	}
+	if r.Verdict.Answer != benchmark.AnswerNotConfirmed {
+		return true
+	}
+	sides := map[string]int{}
+	for _, t := range trials {
+		if t.Role == trial.RoleConfirm && t.State == trial.Complete && t.Value != nil && t.Void == "" {
+			sides[tuner.Key(t.Config)]++
+		}
+	}
+	return r.Candidate != nil && sides[tuner.Key(s.Baseline)] >= r.Confirm && sides[tuner.Key(r.Candidate)] >= r.Confirm
+}
+
+// again is the command that continues the study as it was started.
+func (n *night) again() string {
+	words := []string{"sgtune tune", shellWord(n.path), "--db", shellWord(n.options.db)}
+	o := n.options
+	if o.trials > 0 {
+		words = append(words, "--trials", fmt.Sprint(o.trials))
+	}
+	if o.wall > 0 {
+		words = append(words, "--wall", o.wall.String())
+	}
+	if o.until != "" {
+		words = append(words, "--until", o.until)
+	}
+	return strings.Join(words, " ")
 }
 
 // report prints how the study ended and picks the exit code.
 func (n *night) report(r *tuner.Record, v *tuner.Verdict, err error) error {
 	var stopped *tuner.Stopped
-	again := fmt.Sprintf("to go on: sgtune tune %s --db %s", n.path, n.options.db)
+	if err != nil && r.AfterDone != "" {
+		n.screen.Say("%s", r.AfterDone)
+	}
 	switch {
 	case errors.Is(err, trial.ErrDirtyHost), errors.Is(err, tuner.ErrHeld):
 		return failf(exitHost, "%w", err)
 	case errors.Is(err, trial.ErrStopped):
-		n.screen.Say("%s", r.AfterDone)
-		return failf(exitInterrupted, "stopped; everything finished is stored. %s", again)
+		return failf(exitInterrupted, "stopped; everything finished is stored. To go on: %s", n.again())
 	case errors.As(err, &stopped):
 		return failf(exitFailed, "%w", err)
 	case err != nil:

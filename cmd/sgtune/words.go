@@ -2,27 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 	"time"
 )
 
-// thousands spells a figure for a person: 1,240; below 100 with one decimal.
-func thousands(v float64) string {
-	if v < 100 && v > -100 {
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	s := strconv.FormatFloat(v, 'f', 0, 64)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// short spells a duration for a person: 42s, 6m12s, 2h05m.
+// short spells a duration where there is little room: 42s, 6m12s, 2h05m.
 func short(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {
@@ -32,4 +16,27 @@ func short(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
 	}
 	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// count spells a number of things: 1 trial, 2 trials, 3 launches.
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "ch"):
+		noun += "es"
+	default:
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// shellWord quotes a word for a shell where it needs that, so that a shown command can be pasted.
+func shellWord(word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%+=:,./_-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !safe(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

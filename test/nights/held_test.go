@@ -1,0 +1,35 @@
+package nights_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGPUsHeldBySomebodyElse plays another program that holds a GPU of the simulated host: tune starts nothing, names
+// the holder and exits 3.
+func TestGPUsHeldBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	study, db := copyStudy(t, "quickstart.yaml", func(s string) string { return s })
+	claims := filepath.Join(filepath.Dir(db), "sgtune.files", "quickstart", "host")
+	if err := os.MkdirAll(claims, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(claims, fmt.Sprintf("0-%d", os.Getpid()))
+	if err := os.WriteFile(file, []byte("71200 live"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := sgtune(t, "tune", study, "--db", db, "--web", "off")
+	oneLine(t, r, 3, "GPU 0", fmt.Sprintf("pid %d", os.Getpid()), "before:")
+	if s := show(t, db, "quickstart"); len(s.Trials) > 0 || s.State != "stopped" {
+		t.Errorf("%d trials, state %s; want none and stopped", len(s.Trials), s.State)
+	}
+	check := sgtune(t, "check", study, "--db", db)
+	last := strings.TrimSpace(check.stdout)
+	last = last[strings.LastIndexByte(last, '\n')+1:]
+	if check.code != 0 || !strings.HasPrefix(last, "Ready to leave alone: no, because ") || !strings.Contains(check.stdout, fmt.Sprintf("pid %d", os.Getpid())) {
+		t.Errorf("check: exit %d, last line %q", check.code, last)
+	}
+}
