@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -80,7 +81,13 @@ func detect(line []byte) (*format, error) {
 			return &formats[i], nil
 		}
 	}
-	found := slices.Sorted(maps.Keys(keys))
+	var found []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if plain := strconv.Quote(key); plain != `"`+key+`"` { // the message stays one line whatever the file holds
+			key = plain
+		}
+		found = append(found, key[:min(len(key), 40)])
+	}
 	if len(found) > 8 {
 		found = append(found[:8], "...")
 	}

@@ -20,6 +20,7 @@ type level struct {
 	windows []Window
 	cpu     []cpuReading // at the start and after each whole window
 	pruned  bool
+	stood   time.Duration // the client stood still so long, which ended the level; host time
 
 	mu      sync.Mutex
 	over    bool // nothing more is sent

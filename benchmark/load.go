@@ -53,11 +53,26 @@ func (lv *level) measure(ctx context.Context) {
 			case <-clock.After(wait):
 			}
 		}
+		if late := clock.Now().Sub(end); late > lv.stillness() { // before Prune, which would blame the server
+			lv.stood = late
+			lv.ledger.close(end)
+			return
+		}
 		if lv.windowEnded(k) {
 			lv.ledger.close(end)
 			return
 		}
 	}
+}
+
+// stillReal is the least real time without one look at the clock that counts as standing still.
+const stillReal = 250 * time.Millisecond
+
+// stillness is how late (host time) the end of a window may be noticed. Beyond it this program was stopped or
+// its machine suspended, or somebody took all of its CPU: the clients sent nothing meanwhile, and the level
+// shows that and not the server.
+func (lv *level) stillness() time.Duration {
+	return max(lv.opts.Window/2, time.Duration(float64(stillReal)*lv.opts.Clock.Scale()))
 }
 
 // windowEnded notes a whole window and reports whether the level is over.

@@ -158,8 +158,10 @@ func TestSampleWriter(t *testing.T) {
 	at := time.Date(2026, 1, 1, 22, 0, 0, 5e8, time.UTC)
 	var out bytes.Buffer
 	w := NewSampleWriter(&out)
-	w.Write(Request{Row: 7, Intended: at, Sent: at.Add(100 * time.Microsecond), TTFT: 220400 * time.Microsecond,
-		E2E: 1900200 * time.Microsecond, Prompt: 1096, Cached: 64, Output: 300, Wanted: 300})
+	w.Write(Request{
+		Row: 7, Intended: at, Sent: at.Add(100 * time.Microsecond), TTFT: 220400 * time.Microsecond,
+		E2E: 1900200 * time.Microsecond, Prompt: 1096, Cached: 64, Output: 300, Wanted: 300,
+	})
 	w.Write(Request{Row: 8, Intended: at, Sent: at, Wanted: 5, Failed: "stream_error", Error: "say \"no\"\n"})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

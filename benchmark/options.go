@@ -18,6 +18,7 @@ type Options struct {
 	PromptTokens int64         // stop once the server has prefilled so many prompt tokens (fill), 0 = no limit
 	Drain        time.Duration // how long requests in flight at the end may take before they are cut, 0 = 60 s
 	Timeout      time.Duration // longest time for one request, 0 = none (the level's end cuts it)
+	SLO          SLO           // what a request must meet to count in Report.GoodputS
 	// Prune is asked after each window with the windows' output tok/s since the warm-up; true ends the
 	// level (Report.Pruned).
 	Prune func(windows []float64) bool
@@ -26,6 +27,18 @@ type Options struct {
 	// CPUShare is asked once, at the end, for the share of its cores the client used; nil = this
 	// process's own CPU over GOMAXPROCS cores during the measured part.
 	CPUShare func() float64
+}
+
+// SLO are the limits of one request; a zero limit is none.
+type SLO struct {
+	TTFT, TPOT time.Duration
+}
+
+// met reports whether a complete request kept the limits.
+func (s SLO) met(q Request) bool {
+	late := s.TTFT > 0 && q.TTFT > s.TTFT
+	slow := s.TPOT > 0 && q.Output > 1 && (q.E2E-q.TTFT)/time.Duration(q.Output-1) > s.TPOT
+	return !late && !slow
 }
 
 const (

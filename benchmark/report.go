@@ -32,6 +32,7 @@ type Report struct {
 	OutputLow        float64       `json:"output_tok_s_low"` // 95% interval over windows (batch means), 0 and 0 without one
 	OutputHigh       float64       `json:"output_tok_s_high"`
 	RequestsS        float64       `json:"requests_s"`
+	GoodputS         float64       `json:"goodput_requests_s"` // requests/s that met Options.SLO; RequestsS without one
 	TTFTms           *Distribution `json:"ttft_ms,omitempty"`
 	ITLms            *Distribution `json:"itl_ms,omitempty"` // absent in scaled time
 	TPOTms           *Distribution `json:"tpot_ms,omitempty"`
@@ -79,7 +80,7 @@ func (lv *level) report() *Report {
 	}
 	r.Client.CPUShare = lv.clientCPU(first)
 	lv.flag(r)
-	r.judge(lv.opts.Clock.Scale())
+	r.judge(lv.opts.Clock.Scale(), lv.stood)
 	return r
 }
 
@@ -127,13 +128,16 @@ func (lv *level) requests(r *Report, from time.Time) {
 	end := lv.ledger.ended()
 	var ttft, tpot, e2e, lag []float64
 	var itl []weightedSample
-	inside := 0
+	inside, good := 0, 0
 	for _, rec := range lv.records {
 		if finished := rec.Intended.Add(rec.E2E); finished.Before(from) {
 			r.Warmup++
 			continue
 		} else if rec.Failed == "" && finished.Before(end) {
 			inside++
+			if lv.opts.SLO.met(rec.Request) {
+				good++
+			}
 		}
 		r.count(rec.Request)
 		// A lag belongs to the part its request was due in. The volley of all clients at the level's very
@@ -160,7 +164,7 @@ func (lv *level) requests(r *Report, from time.Time) {
 	if d := Distribute(lag); d != nil {
 		r.Client.SendLagMs.P99 = d.P99
 	}
-	r.RequestsS = float64(inside) / r.Seconds
+	r.RequestsS, r.GoodputS = float64(inside)/r.Seconds, float64(good)/r.Seconds
 	if r.Tokens.Prompt > 0 {
 		r.CacheHitRatio = float64(r.Tokens.Cached) / float64(r.Tokens.Prompt)
 	}

@@ -1,6 +1,9 @@
 package benchmark
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Why a report is not to be believed, in the words of the trial's verdicts.
 const (
@@ -18,15 +21,19 @@ const (
 	mostFailed    = 0.05 // share of requests
 )
 
-// judge sets Valid, and otherwise what is wrong and what to do. Failures come first: a client that
-// waits for a broken server has no fault of its own.
-func (r *Report) judge(scale float64) {
+// judge sets Valid, and otherwise what is wrong and what to do. Failures come before the client's limits: a
+// client that waits for a broken server has no fault of its own; one that stood still has made them.
+func (r *Report) judge(scale float64, stood time.Duration) {
 	r.Invalid, r.Advice = "", ""
 	lag := r.Client.SendLagMs.P99
 	failed := r.Requests.Sent - r.Requests.OK
 	wrong := r.Requests.Failed[failedWrongTokens]
 	limit := mostFailed * float64(r.Requests.Sent)
 	switch {
+	case stood > 0:
+		r.Invalid = InvalidClientHung
+		r.Advice = fmt.Sprintf("the load generator stood still for %s of real time (stopped, suspended, or without CPU); measure again",
+			time.Duration(float64(stood)/scale).Round(10*time.Millisecond))
 	case float64(failed-wrong) > limit:
 		r.Invalid = InvalidFailedRequests
 		r.Advice = fmt.Sprintf("%d of %d requests failed; look at the first errors and the server's log", failed, r.Requests.Sent)

@@ -142,6 +142,9 @@ func (a *attempt) measure(ctx context.Context) error {
 		if err := a.save(ctx); err != nil {
 			return err
 		}
+		if level.Report.Invalid == benchmark.InvalidClientHung {
+			return nil // no bound either: the trial says nothing about its configuration
+		}
 		if level.Report.Pruned {
 			return ErrPruned
 		}
@@ -154,7 +157,7 @@ func (a *attempt) level(ctx context.Context, concurrency int) (Level, error) {
 	defer done()
 	l := Level{Concurrency: concurrency, StartedAt: a.Clock.Now()}
 	opts := benchmark.Options{
-		Concurrency: concurrency, Warmup: a.Load.Warmup, Window: a.Load.Window, Cap: a.Load.Cap, Target: a.Load.Target,
+		Concurrency: concurrency, Warmup: a.Load.Warmup, Window: a.Load.Window, Cap: a.Load.Cap, Target: a.Load.Target, SLO: a.Load.SLO,
 		OnWindow: func(w benchmark.Window) {
 			a.show(Progress{Text: fmt.Sprintf("measuring at %d clients", concurrency), Window: &w, Level: concurrency})
 		},

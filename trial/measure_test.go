@@ -89,7 +89,7 @@ func TestFillCapped(t *testing.T) {
 	h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}
 	r, tr := newRunner(t, h, store), newTrial()
 	tr.Plan = []int{2}
-	r.Load.Canary, r.Load.Fill, r.Load.FillHostPoolGB = 0, 10*time.Second, 1e6
+	r.Load.Canary, r.Load.Fill, r.Load.FillHostPoolGB = 0, time.Minute, 1e6
 	if err := r.Run(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +203,26 @@ func TestInvalidReplay(t *testing.T) {
 	}
 	if len(tr.Levels) != 1 || tr.State != trial.Complete && tr.Verdict.Outcome != trial.BenchInvalid {
 		t.Errorf("state %s, %d levels, verdict %+v", tr.State, len(tr.Levels), tr.Verdict)
+	}
+}
+
+// TestStoodStill: a trial whose client stood still is measured again; it is neither pruned nor worth anything.
+func TestStoodStill(t *testing.T) {
+	t.Parallel()
+	h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}
+	r, tr := newRunner(t, h, store), newTrial(2, 4)
+	r.Load.Canary = 0
+	r.Progress = func(p trial.Progress) {
+		if p.Level == 2 && p.Window != nil {
+			time.Sleep(600 * time.Millisecond) // two minutes of the host's time
+		}
+	}
+	r.Prune = func(*trial.Trial, []float64) bool { return len(tr.Levels) > 0 }
+	if err := r.Run(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if tr.State != trial.Failed || tr.Verdict.Outcome != trial.BenchInvalid || tr.Verdict.Blames != trial.BlameNo || tr.Value != nil || len(tr.Levels) != 1 {
+		t.Errorf("state %s, value %v, %d levels, verdict %+v", tr.State, tr.Value, len(tr.Levels), tr.Verdict)
 	}
 }
 

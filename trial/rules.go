@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"sgtune/benchmark"
 	"sgtune/sglang"
 )
 
@@ -100,16 +101,28 @@ func okFindings(f *Facts, v *Verdict) {
 	}
 }
 
-// invalid: levels were measured and none of them can be used.
+// invalid: levels were measured and none of them can be used, or one of them measured a client that stood
+// still: it may have been the best level, and the others' value would be taken for the configuration's.
 func invalid(f *Facts) (Verdict, bool) {
-	var first *Level
-	for i, l := range f.Levels {
-		if l.Report != nil && l.Report.Valid {
-			return Verdict{}, false
+	var first, hung *Level
+	valid := false
+	for i := range f.Levels {
+		l := &f.Levels[i]
+		switch {
+		case l.Report == nil:
+		case l.Report.Valid:
+			valid = true
+		case hung == nil && l.Report.Invalid == benchmark.InvalidClientHung:
+			hung = l
+		case first == nil:
+			first = l
 		}
-		if l.Report != nil && first == nil {
-			first = &f.Levels[i]
-		}
+	}
+	if valid {
+		first = nil
+	}
+	if hung != nil {
+		first = hung
 	}
 	if first == nil {
 		return Verdict{}, false

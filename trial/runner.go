@@ -29,6 +29,7 @@ type Load struct {
 	Window         time.Duration // length of a window
 	Cap            time.Duration // a level ends here at the latest
 	Warmup         time.Duration
+	SLO            benchmark.SLO // of a request, for goodput
 	Target         float64       // half-width of the 95% interval of a level
 	Canary         time.Duration // 0 = none
 	Fill           time.Duration // cap of the fill, 0 = none

@@ -115,7 +115,7 @@ func TestRunToTheEnd(t *testing.T) {
 		if err := r.Run(t.Context(), tr); err != nil {
 			t.Fatal(err)
 		}
-		if tr.Verdict.Cause != benchmark.InvalidClientLimited {
+		if tr.Verdict.Outcome != trial.BenchInvalid {
 			break
 		}
 	}

@@ -54,6 +54,10 @@ func TestClassify(t *testing.T) {
 			f.Ending, f.Exit = trial.EndDone, trial.Exit{Alive: true}
 			f.Levels = []trial.Level{{Concurrency: 40, Report: report(false, "client_limited")}, {Concurrency: 120, Report: report(true, "")}}
 		}, "ok / decode / none, yes", "120 clients", "accept_result"},
+		{"one level under which the client stood still spoils the trial: it may be the best one", served, func(f *trial.Facts) {
+			f.Ending, f.Exit = trial.EndDone, trial.Exit{Alive: true}
+			f.Levels = []trial.Level{{Concurrency: 40, Report: report(true, "")}, {Concurrency: 120, Report: report(false, "client_hung")}}
+		}, "bench_invalid / bench / client_hung, no", "120 clients", "rerun_bench"},
 		{"client limited", served, func(f *trial.Facts) {
 			f.Ending, f.Exit = trial.EndDone, trial.Exit{Alive: true}
 			f.Levels = []trial.Level{{Concurrency: 120, Report: report(false, "client_limited")}}

@@ -55,7 +55,7 @@ func (l *Loop) handOver(ctx context.Context) error {
 	}
 	if len(running) > 0 {
 		if err := l.event(ctx, Event{Kind: "host", Text: fmt.Sprintf(
-			"an earlier run ended without cleaning up: reclaimed the host from trial %d, its configuration is queued again", running[0].Number)}); err != nil {
+			"an earlier run ended without cleaning up: reclaimed the host from trial %d; its configuration is launched again if the budget allows", running[0].Number)}); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,8 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 	}
 	err := l.save(ctx)
 	if r.AfterDue && r.AfterDone == "" {
-		dirty := errors.Is(ended, trial.ErrDirtyHost)
+		// Held, and not clean since our last trial: what holds it is most likely what that trial left.
+		dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
 		r.AfterDone = l.after(ctx, v, dirty)
 		r.AfterDue = dirty // still owed: a later tune that finds the host clean does it
 		err = errors.Join(err, l.save(ctx), l.event(ctx, Event{Kind: "host", Text: r.AfterDone}))
@@ -160,6 +161,18 @@ func (l *Loop) releases(ctx context.Context) string {
 		}
 	}
 	return last
+}
+
+// leftDirty reports whether the last launch left the host dirty.
+func (l *Loop) leftDirty(ctx context.Context) bool {
+	h, _ := l.history(ctx) // a store that fails says so with the next save
+	dirty := false
+	for _, t := range h {
+		if t.Release != trial.ReleaseNone {
+			dirty = t.Release == trial.ReleaseDirty
+		}
+	}
+	return dirty
 }
 
 // after runs what is owed and says in words how it went.

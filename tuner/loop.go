@@ -65,6 +65,9 @@ func (l *Loop) Run(ctx context.Context) (*Verdict, error) {
 		return nil, err
 	}
 	verdict, err := l.night(ctx)
+	if stopped := (*Stopped)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &stopped) {
+		err = byPerson(ctx) // whatever was cut short by it says only that
+	}
 	return verdict, l.finish(context.WithoutCancel(ctx), verdict, err)
 }
 

@@ -184,19 +184,33 @@ func TestHandOver(t *testing.T) {
 		ran     []string
 		started int
 	}{
-		{"held", func(r *rig) {
-			r.study.Before = nil
-			r.host.facts.GPUs[3].Holders = []string{"pid 4711 (python3) 71.2 GB"}
+		{
+			"held", func(r *rig) {
+				r.study.Before = nil
+				r.host.facts.GPUs[3].Holders = []string{"pid 4711 (python3) 71.2 GB"}
+			},
+			tuner.ErrHeld, "GPU 3 by pid 4711 (python3) 71.2 GB", nil, 0,
 		},
-			tuner.ErrHeld, "GPU 3 by pid 4711 (python3) 71.2 GB", nil, 0},
-		{"held by a holder that cannot be seen", func(r *rig) { r.study.Before = nil; r.host.facts.GPUs[0].Used = 40 << 30 },
-			tuner.ErrHeld, "outside this container", nil, 0},
-		{"held after before", func(r *rig) { r.host.facts.GPUs[3].Holders = []string{"pid 4711"} },
-			tuner.ErrHeld, "pid 4711", []string{"stop-service", "start-service"}, 0},
-		{"port", func(r *rig) { r.study.Before = nil; r.host.facts.PortHolders = []string{"pid 12 (nginx)"} },
-			tuner.ErrHeld, "nginx", nil, 0},
-		{"before fails", func(r *rig) { r.host.fail = map[string]error{"stop-service": errors.New("exit status 5")} },
-			tuner.ErrHandOver, "exit status 5", []string{"stop-service", "start-service"}, 0},
+		{
+			"held by a holder that cannot be seen", func(r *rig) { r.study.Before = nil; r.host.facts.GPUs[0].Used = 40 << 30 },
+			tuner.ErrHeld, "outside this container", nil, 0,
+		},
+		{
+			"held after before", func(r *rig) { r.host.facts.GPUs[3].Holders = []string{"pid 4711"} },
+			tuner.ErrHeld, "pid 4711",
+			[]string{"stop-service", "start-service"},
+			0,
+		},
+		{
+			"port", func(r *rig) { r.study.Before = nil; r.host.facts.PortHolders = []string{"pid 12 (nginx)"} },
+			tuner.ErrHeld, "nginx", nil, 0,
+		},
+		{
+			"before fails", func(r *rig) { r.host.fail = map[string]error{"stop-service": errors.New("exit status 5")} },
+			tuner.ErrHandOver, "exit status 5",
+			[]string{"stop-service", "start-service"},
+			0,
+		},
 		{"dirty", func(r *rig) { r.host.dirty = true }, trial.ErrDirtyHost, "dirty", nil, 0},
 		{"launch the baseline instead of after", func(r *rig) {
 			r.study.After, r.study.Finish.Launch = nil, "best"

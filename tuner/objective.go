@@ -40,8 +40,10 @@ func (o Objective) Score(levels []trial.Level) (value float64, concurrency int, 
 		}
 		v := l.Report.OutputTokS
 		switch o.Metric {
-		case "requests_s", "goodput":
+		case "requests_s":
 			v = l.Report.RequestsS
+		case "goodput":
+			v = l.Report.GoodputS
 		case "concurrency":
 			v = float64(l.Concurrency)
 		}

@@ -87,14 +87,30 @@ func TestPlanText(t *testing.T) {
 		text string
 	}{
 		{"nothing known", tuner.Plan{Now: now, Pairs: 3}, -1, true, "0 trials launched; how many fit is known after the first one"},
-		{"trials only", tuner.Plan{Now: now, Limit: 19, Launches: 4, Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute}, 15, true,
-			"15 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 01:42"},
-		{"time binds", tuner.Plan{Now: now, Deadline: now.Add(2 * time.Hour), Limit: 19, Launches: 4, Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute}, 4, true,
-			"4 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 23:52"},
-		{"reserve binds", tuner.Plan{Now: now, Deadline: now.Add(80 * time.Minute), Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute}, 0, false,
-			"0 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 23:12"},
-		{"half confirmed", tuner.Plan{Now: now, Limit: 2, Launches: 2, Pairs: 3, Done: 3, Search: time.Minute, Full: time.Minute}, 0, false,
-			"0 more trials of 1 min fit, then 3 confirmation launches (3 min); done about 22:03"},
+		{
+			"trials only",
+			tuner.Plan{Now: now, Limit: 19, Launches: 4, Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute},
+			15, true,
+			"15 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 01:42",
+		},
+		{
+			"time binds",
+			tuner.Plan{Now: now, Deadline: now.Add(2 * time.Hour), Limit: 19, Launches: 4, Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute},
+			4, true,
+			"4 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 23:52",
+		},
+		{
+			"reserve binds",
+			tuner.Plan{Now: now, Deadline: now.Add(80 * time.Minute), Pairs: 3, Search: 10 * time.Minute, Full: 12 * time.Minute},
+			0, false,
+			"0 more trials of 10 min fit, then 6 confirmation launches (1 h 12 min); done about 23:12",
+		},
+		{
+			"half confirmed",
+			tuner.Plan{Now: now, Limit: 2, Launches: 2, Pairs: 3, Done: 3, Search: time.Minute, Full: time.Minute},
+			0, false,
+			"0 more trials of 1 min fit, then 3 confirmation launches (3 min); done about 22:03",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -89,8 +89,12 @@ func TestSamplerConformance(t *testing.T) {
 			return &tuner.Infeasible{Rule: "test", Text: "not this one"}
 		}, 1, func(n int, c sglang.Config) *trial.Trial { return finished(n, c, trial.Complete, 1) }},
 		{"no point admitted", mixed, func(sglang.Config) error { return errors.New("no") }, 0, nil},
-		{"one point", tuner.Space{{Name: "page-size", Kind: tuner.Numeric, Values: []any{1.0}}}, all, 1,
-			func(n int, c sglang.Config) *trial.Trial { return finished(n, c, trial.Complete, 1) }},
+		{
+			"one point",
+			tuner.Space{{Name: "page-size", Kind: tuner.Numeric, Values: []any{1.0}}},
+			all, 1,
+			func(n int, c sglang.Config) *trial.Trial { return finished(n, c, trial.Complete, 1) },
+		},
 	}
 	for name, s := range samplers(t) {
 		for _, tt := range tests {

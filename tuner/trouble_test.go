@@ -58,6 +58,10 @@ func TestInterruptDuringRecovery(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, smallStudy())
 	ctx, stop := context.WithCancelCause(t.Context())
+	if err := r.store.SaveTrial(ctx, &trial.Trial{Study: "night", State: trial.Running}); err != nil {
+		t.Fatal(err)
+	}
+	r.loop.Store = cutStore{r.store}
 	r.loop.Host = recovering{r.host, func(during context.Context) {
 		stop(trial.ErrStopped)
 		if during.Err() != nil {
@@ -67,6 +71,16 @@ func TestInterruptDuringRecovery(t *testing.T) {
 	if _, err := r.loop.Run(ctx); !errors.Is(err, trial.ErrStopped) {
 		t.Errorf("error %v, want stopped by a person", err)
 	}
+}
+
+// cutStore is a store that ends with its context, as SQLite does.
+type cutStore struct{ *memStore }
+
+func (s cutStore) AddEvent(ctx context.Context, study string, e tuner.Event) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.memStore.AddEvent(ctx, study, e)
 }
 
 type recovering struct {
@@ -141,22 +155,77 @@ func TestConfirmationWantsItsRAM(t *testing.T) {
 	}
 }
 
+// What a dirty trial left still holds the host when the study is run again: after: stays owed until it is gone.
+func TestAfterWaitsForACleanHost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, smallStudy())
+	r.runner.script = func(row *trial.Trial) *trial.Verdict {
+		if row.Number != 1 {
+			return nil
+		}
+		row.Release = trial.ReleaseDirty
+		return &trial.Verdict{Outcome: trial.DirtyHost, Cause: "memory_held", Blames: trial.BlameNo, Text: "memory held"}
+	}
+	if _, err := r.loop.Run(t.Context()); !errors.Is(err, trial.ErrDirtyHost) {
+		t.Fatalf("error %v", err)
+	}
+	r.host.facts.GPUs[0].Used = 90 << 30
+	r.restart(t)
+	if _, err := r.loop.Run(t.Context()); !errors.Is(err, tuner.ErrHeld) {
+		t.Fatalf("error %v", err)
+	}
+	if rec := r.store.Record(); !rec.AfterDue || slices.Contains(r.host.ran, "start-service") {
+		t.Errorf("after: ran on a dirty host: %v, %+v", r.host.ran, rec)
+	}
+	r.host.facts.GPUs[0].Used = 0
+	r.restart(t)
+	if v, err := r.loop.Run(t.Context()); err != nil || v.Answer != "better" || times(r.host.ran, "start-service") != 1 {
+		t.Errorf("with the host clean: %+v, %v, ran %v", v, err, r.host.ran)
+	}
+}
+
+func times(list []string, what string) (n int) {
+	for _, s := range list {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
 // A candidate that crashes in every second launch is not better, however fast the others are.
 func TestUnstableCandidateIsNotBetter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, smallStudy())
+	r.study.Confirm = 5
 	launches := 0
 	r.runner.script = func(row *trial.Trial) *trial.Verdict {
 		if row.Role != trial.RoleConfirm || row.Config["mem-fraction-static"] == 0.85 {
 			return nil
 		}
-		if launches++; launches%2 == 0 {
+		if launches++; launches%2 == 1 {
 			return nil
 		}
 		return &trial.Verdict{Outcome: trial.Crashed, Phase: sglang.PhaseDecode, Cause: "silent_exit", Blames: trial.BlamePartly, Text: "gone"}
 	}
 	v, err := r.loop.Run(t.Context())
 	if err != nil || v.Answer != "not confirmed" || v.Low != nil || !strings.Contains(v.Text, "3 of the candidate's") {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Candidates that ran in the search and die in the confirmation did run: the verdict says how they ended.
+func TestNoCandidateSurvives(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, smallStudy())
+	r.runner.script = func(row *trial.Trial) *trial.Verdict {
+		if row.Role != trial.RoleConfirm || row.Config["mem-fraction-static"] == 0.85 {
+			return nil
+		}
+		return &trial.Verdict{Outcome: trial.GPUOOM, Phase: sglang.PhasePrefill, Cause: "prefill_activation", Blames: trial.BlameYes, Text: "gone"}
+	}
+	v, err := r.loop.Run(t.Context())
+	if err != nil || v.Answer != "not confirmed" || !strings.Contains(v.Text, "candidates out: 3") || v.Value != v.BaselineValue {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -42,6 +42,9 @@ func conclude(s *Study, r *Record, h History) *Verdict {
 		v.Detectable, v.MannWhitneyP = cmp.Detectable, cmp.MannWhitneyP
 	}
 	v.Text = verdictText(s, v)
+	if failedB > 0 {
+		v.Text += fmt.Sprintf("; %d of the candidate's confirmation launches failed, look at them before you use it", failedB)
+	}
 	if unstable {
 		v.Text = fmt.Sprintf("not confirmed: trial %d makes %s against the baseline's %s where it ran, but confirmation launches failed: %d of the candidate's, %d of the baseline's; look at them before you use it",
 			v.Trial, s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue), failedB, failedA)
@@ -90,6 +93,9 @@ func unconfirmed(s *Study, h History) *Verdict {
 	if base != nil && counts(base) {
 		v.BaselineValue, v.Value, v.Level = *base.Value, *base.Value, base.Best
 		v.Text = "not confirmed: nothing but the baseline ran, so there is nothing to compare it with"
+		if n := len(outOfConfirmation(h, s.Baseline)); n > 0 {
+			v.Text = fmt.Sprintf("not confirmed: what ran in the search failed when it was launched again (candidates out: %d), so nothing is left to compare the baseline with", n)
+		}
 		return v
 	}
 	failed := "the baseline never ran"

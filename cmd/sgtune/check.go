@@ -68,7 +68,7 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 	in.History = history
 	if record != nil {
 		for _, difference := range tuner.DiffIdentity(record.Identity, study.Identity()) {
-			in.Against = append(in.Against, fmt.Sprintf("study %s was begun with another %s (use another study: name, or tune --fresh)", study.Name, difference))
+			in.Against = append(in.Against, fmt.Sprintf("the file is not what study %s was begun with: %s (use another study: name, or tune --fresh)", study.Name, difference))
 		}
 	}
 	lastWords, times := "", []time.Time{time.Now()}

@@ -29,6 +29,9 @@ func (t *terminal) Head(where string, stored int) {
 }
 
 func levels(cs []int) string {
+	if len(cs) == 1 {
+		return count(cs[0], "client")
+	}
 	words := make([]string, len(cs))
 	for i, c := range cs {
 		words[i] = fmt.Sprint(c)

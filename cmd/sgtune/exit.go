@@ -67,7 +67,7 @@ func printError(w io.Writer, err error) {
 	}
 	var problems tuner.Problems
 	if !errors.As(err, &problems) {
-		text = "sgtune: " + text
+		text = "sgtune: " + oneLine(text)
 	}
 	_, _ = fmt.Fprintln(w, text)
 }

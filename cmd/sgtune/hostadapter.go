@@ -49,6 +49,11 @@ func (h *loopHost) Launch(ctx context.Context, c sglang.Config) (string, error) 
 	} else {
 		argv = append(argv, "--port", fmt.Sprint(port))
 	}
+	if end, err := h.place.host.Reach(ctx, port); err != nil {
+		return "", err
+	} else if end.Listening { // its answers would be taken for those of the server started here
+		return "", fmt.Errorf("port %d is held by another process (pid %v), nothing was started", port, end.Owners)
+	}
 	p, err := h.place.host.Start(ctx, host.Command{
 		Argv: argv, Env: h.server.Environ(c), LogPath: filepath.Join(h.place.files, "finish.log"),
 	})

@@ -20,6 +20,8 @@ func (t *terminal) eventText(e tuner.Event) (text, more string) {
 	switch {
 	case e.Kind == "verdict":
 		return "", "" // printed whole at the end
+	case e.Kind == "requeue" && strings.HasPrefix(e.Text, "again: "):
+		return "", "" // the trial's own line says it
 	case e.Kind == "plan" && e.Trial != nil && strings.HasPrefix(e.Text, fmt.Sprintf("trial %d ", *e.Trial)):
 		return t.planText(), ""
 	case e.Kind == "plan" && len(e.Config) > 0:

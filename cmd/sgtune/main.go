@@ -46,5 +46,6 @@ func newRootCommand(started *bool) *cobra.Command {
 		newTuneCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
 		newExportCommand(), newReclaimCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
 	)
+	completeHelp(root)
 	return root
 }

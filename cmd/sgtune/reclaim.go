@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sgtune/host"
+	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
 )
@@ -86,17 +87,17 @@ func reclaim(cmd *cobra.Command, o reclaimOptions) error {
 
 func printReclaim(w io.Writer, asJSON bool, found, ended []host.ID, facts tuner.HostFacts) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(map[string]any{"found": found, "ended": ended, "gpus": facts.GPUs, "gpu_note": facts.GPUNote})
+		return json.NewEncoder(w).Encode(reclaimed(found, ended, facts))
 	}
 	var b strings.Builder
 	if len(found) == 0 {
 		b.WriteString("no process of a trial is left\n")
 	}
 	for _, id := range found {
-		fmt.Fprintf(&b, "pid %d of trial %s: %s\n", id.PID, id.Marker, strings.Join(id.Argv, " "))
+		fmt.Fprintf(&b, "pid %d of trial %s: %s\n", id.PID, id.Marker, sglang.Mask(strings.Join(id.Argv, " ")))
 	}
 	if len(ended) > 0 {
-		fmt.Fprintf(&b, "ended: %d processes\n", len(ended))
+		fmt.Fprintf(&b, "ended: %s\n", count(len(ended), "process"))
 	}
 	for _, g := range facts.GPUs {
 		if len(g.Holders) > 0 {
@@ -108,4 +109,40 @@ func printReclaim(w io.Writer, asJSON bool, found, ended []host.ID, facts tuner.
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// shownProcess is a process of a trial as reclaim prints it.
+type shownProcess struct {
+	PID     int    `json:"pid"`
+	Trial   string `json:"trial"`
+	Command string `json:"command"` // secrets masked
+}
+
+type shownGPU struct {
+	Index   int      `json:"index"`
+	Total   int64    `json:"total_bytes"`
+	Used    int64    `json:"used_bytes"`
+	Holders []string `json:"holders"`
+}
+
+type shownReclaim struct {
+	Found   []shownProcess `json:"found"`
+	Ended   []shownProcess `json:"ended"`
+	GPUs    []shownGPU     `json:"gpus"`
+	GPUNote string         `json:"gpu_note"`
+}
+
+func reclaimed(found, ended []host.ID, facts tuner.HostFacts) shownReclaim {
+	processes := func(ids []host.ID) []shownProcess {
+		out := make([]shownProcess, len(ids))
+		for i, id := range ids {
+			out[i] = shownProcess{PID: id.PID, Trial: id.Marker, Command: sglang.Mask(strings.Join(id.Argv, " "))}
+		}
+		return out
+	}
+	r := shownReclaim{Found: processes(found), Ended: processes(ended), GPUs: []shownGPU{}, GPUNote: facts.GPUNote}
+	for _, g := range facts.GPUs {
+		r.GPUs = append(r.GPUs, shownGPU{Index: g.Index, Total: g.Total, Used: g.Used, Holders: append([]string{}, g.Holders...)})
+	}
+	return r
 }

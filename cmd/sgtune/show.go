@@ -177,8 +177,12 @@ func printTrial(out io.Writer, r *tuner.Record, t *trial.Trial) error {
 	line("outcome", outcome(t))
 	line("value", web.Amount(t, r.Objective))
 	line("what happened", t.Verdict.Text)
-	if t.Verdict.Cause != "" {
-		line("verdict", fmt.Sprintf("%s / %s / %s, the configuration is to blame: %s", t.Verdict.Outcome, t.Verdict.Phase, t.Verdict.Cause, t.Verdict.Blames))
+	if v := t.Verdict; v.Cause != "" {
+		text := fmt.Sprintf("%s / %s / %s", v.Outcome, v.Phase, v.Cause)
+		if t.State == trial.Failed {
+			text += fmt.Sprintf(", the configuration is to blame: %s", v.Blames)
+		}
+		line("verdict", text)
 	}
 	line("evidence", t.Verdict.Evidence)
 	for _, finding := range t.Verdict.Findings {

@@ -27,11 +27,11 @@ func (n *night) signals(ctx context.Context) (context.Context, func()) {
 		for range c {
 			switch count++; count {
 			case 1:
+				cancel(trial.ErrStopped) // first: telling waits for a terminal that may be stopped (Ctrl-S)
 				n.tell("stopping: the running trial is cancelled and the host cleaned up; press Ctrl-C again to hurry")
-				cancel(trial.ErrStopped)
 			case 2:
-				n.tell("hurrying: the server is killed; the host is still cleaned up")
 				close(n.hurry)
+				n.tell("hurrying: the server is killed; the host is still cleaned up")
 			}
 		}
 	}()

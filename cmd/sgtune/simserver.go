@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +21,11 @@ func newSimServerCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		Run: func(cmd *cobra.Command, args []string) {
-			os.Exit(simulator.Main(cmd.Context(), args, os.Stdout))
+			code := simulator.Main(cmd.Context(), args, os.Stdout)
+			if code == exitDone && (slices.Contains(args, "--help") || slices.Contains(args, "-h")) {
+				_, _ = fmt.Fprintf(os.Stdout, "\nExample:\n%s\n", cmd.Example)
+			}
+			os.Exit(code)
 		},
 	}
 }

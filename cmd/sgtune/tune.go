@@ -112,6 +112,11 @@ type night struct {
 }
 
 func (n *night) run(ctx context.Context) error {
+	page, stop, err := n.servePages(ctx)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer stop()
 	if n.options.fresh {
 		if err := n.startFresh(ctx); err != nil {
 			return err
@@ -144,16 +149,12 @@ func (n *night) run(ctx context.Context) error {
 	n.screen = n.newScreen(where, record, trials)
 	n.watcher.Store(n.screen)
 	defer n.screen.Close()
-	if settled(n.study, record, trials) { // nothing will run: no page, no status lines
-		n.options.web = "off"
-	} else {
+	if !settled(n.study, record, trials) {
+		if page != "" {
+			n.screen.Say("live page: %s", page)
+		}
 		n.screen.Start()
 	}
-	pages, err := n.servePages(ctx)
-	if err != nil {
-		return err
-	}
-	defer pages()
 	loop, err := n.wire(ctx, where, record)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (n *night) record(ctx context.Context) (*tuner.Record, error) {
 		return nil, err
 	default:
 		if diff := tuner.DiffIdentity(r.Identity, s.Identity()); len(diff) > 0 {
-			return nil, usagef("%s: study %s was begun with another %s; use another study: name, or --fresh", n.path, s.Name, strings.Join(diff, "; "))
+			return nil, usagef("%s: not what study %s was begun with: %s; use another study: name, or --fresh", n.path, s.Name, some(diff))
 		}
 	}
 	r.Simulated, r.Source, r.Server, r.Objective = s.Simulated, string(s.Source), server, s.Objective.Metric
@@ -240,18 +241,19 @@ func running(trials []*trial.Trial) []*trial.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(t *trial.Trial) bool { return t.State != trial.Running })
 }
 
-func (n *night) servePages(ctx context.Context) (stop func(), err error) {
+// servePages serves the page of the study; where it is, is "" when nobody wants one.
+func (n *night) servePages(ctx context.Context) (page string, stop func(), err error) {
 	if n.options.web == "off" {
-		return func() {}, nil
+		return "", func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	addr, wait, err := web.Serve(ctx, n.options.web, web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db}))
+	pages := web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db})
+	addr, wait, err := web.Serve(ctx, n.options.web, pages)
 	if err != nil {
 		cancel()
-		return nil, err
+		return "", nil, err
 	}
-	n.screen.Say("live page: http://%s/studies/%s", addr, n.study.Name)
-	return func() {
+	return fmt.Sprintf("http://%s/studies/%s", addr, n.study.Name), func() {
 		cancel()
 		_ = wait()
 	}, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sgtune/benchmark"
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -78,6 +79,7 @@ func (n *night) load() trial.Load {
 	}
 	return trial.Load{
 		Workload: n.workload, Levels: s.Workload.Concurrency, Window: s.Measure.Window, Cap: limit, Target: s.Workload.Target,
+		SLO:    benchmark.SLO{TTFT: s.Objective.SLO.TTFTP95, TPOT: s.Objective.SLO.TPOTP95},
 		Canary: s.Measure.Canary, Fill: s.Measure.Fill, FillHostPoolGB: biggestHostPool(s.Space), Salt: s.Name,
 	}
 }

@@ -22,7 +22,7 @@ func short(d time.Duration) string {
 func count(n int, noun string) string {
 	switch {
 	case n == 1:
-	case strings.HasSuffix(noun, "ch"):
+	case strings.HasSuffix(noun, "ch"), strings.HasSuffix(noun, "ss"):
 		noun += "es"
 	default:
 		noun += "s"
@@ -39,4 +39,21 @@ func shellWord(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// some joins what fits into a line beside other words, and says how many more there are.
+func some(texts []string) string {
+	const room = 240 // characters of a line of at most 400
+	shown, used := 0, 0
+	for _, text := range texts {
+		if used += len(text); shown > 0 && used > room {
+			break
+		}
+		shown++
+	}
+	out := strings.Join(texts[:shown], "; ")
+	if more := len(texts) - shown; more > 0 {
+		out += fmt.Sprintf("; and %d more", more)
+	}
+	return out
 }

@@ -104,10 +104,11 @@ func killAt(t *testing.T, step, study, db string) {
 		if _, err := os.Stat(db); err != nil {
 			continue
 		}
-		h, err := sql.Open("sqlite3", "file:"+db+"?_busy_timeout=20000&_txlock=immediate&mode=rw")
+		h, err := sql.Open("sqlite3", "file:"+db+"?_busy_timeout=0&_txlock=immediate&mode=rw")
 		if err != nil {
 			continue
 		}
+		h.SetMaxOpenConns(1) // data_version belongs to a connection
 		var n int
 		if h.QueryRow(`SELECT count(*) FROM trials`).Scan(&n) != nil {
 			_ = h.Close()
@@ -128,7 +129,18 @@ func killAt(t *testing.T, step, study, db string) {
 			<-ended
 			return
 		}
-		time.Sleep(time.Millisecond)
+		oneWrite(handle)
+	}
+}
+
+// oneWrite leaves the lock free until somebody has written once, or for a moment.
+func oneWrite(db *sql.DB) {
+	version := func() (v int) {
+		_ = db.QueryRow(`PRAGMA data_version`).Scan(&v)
+		return v
+	}
+	for before, until := version(), time.Now().Add(100*time.Millisecond); version() == before && time.Now().Before(until); {
+		time.Sleep(100 * time.Microsecond)
 	}
 }
 
