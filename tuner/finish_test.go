@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sgtune/benchmark"
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -150,6 +151,13 @@ func TestPruneHook(t *testing.T) {
 		}
 		if r.loop.Prune(row, []float64{2000, 2001, 1999, 2000, 2002}) {
 			t.Errorf("trial %d was pruned at 2000 tok/s", row.Number)
+		}
+		good := &trial.Trial{
+			Number: row.Number, Role: row.Role, Plan: append(row.Plan, row.Plan...),
+			Levels: []trial.Level{{Concurrency: row.Plan[0], Report: &benchmark.Report{OutputTokS: 1e6}}},
+		}
+		if r.loop.Prune(good, []float64{100, 101, 99, 100, 102}) {
+			t.Errorf("trial %d was pruned although its first level is the best of all", row.Number)
 		}
 	}
 	if _, err := r.loop.Run(t.Context()); err != nil {

@@ -356,6 +356,22 @@ func TestHostChangedStops(t *testing.T) {
 	}
 }
 
+// A stranger who takes a GPU between two trials would be measured with the next one, and blamed on it.
+func TestHolderBetweenTrialsStops(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, smallStudy())
+	r.runner.during = func(_ context.Context, row *trial.Trial) {
+		if row.Number == 1 {
+			g := &r.host.facts.GPUs[3]
+			g.Total, g.Used, g.Holders = 96e9, 40e9, []string{"pid 4711 (python3) 40 GB"}
+		}
+	}
+	_, err := r.loop.Run(t.Context())
+	if !errors.Is(err, tuner.ErrHeld) || !strings.Contains(err.Error(), "GPU 3") || !strings.Contains(err.Error(), "4711") || len(r.trials(t)) != 2 {
+		t.Errorf("error %v after %d trials", err, len(r.trials(t)))
+	}
+}
+
 func TestZeroTokensStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, smallStudy())

@@ -17,6 +17,7 @@ const (
 // number of clients, and the share of them under which a level is hopeless.
 type pace struct {
 	windows map[int][]float64
+	value   float64 // of the best trial
 	share   float64
 }
 
@@ -26,7 +27,8 @@ func paceOf(best *trial.Trial, below float64) pace {
 	if best == nil || best.Value == nil || *best.Value <= 0 {
 		return p
 	}
-	p.share = math.Max(p.share, below / *best.Value)
+	p.value = *best.Value
+	p.share = math.Max(p.share, below/p.value)
 	for _, l := range best.Levels {
 		if l.Report == nil {
 			continue
@@ -50,6 +52,11 @@ func (l *Loop) Prune(t *trial.Trial, windows []float64) bool {
 		return false
 	}
 	p := l.live.pace(t.Number)
+	for _, earlier := range t.Levels { // a trial that is good at one load level is not hopeless at another
+		if earlier.Report != nil && earlier.Report.OutputTokS >= p.share*p.value {
+			return false
+		}
+	}
 	return hopeless(windows, p.windows[t.Plan[len(t.Levels)]], p.share)
 }
 

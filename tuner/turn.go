@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sgtune/benchmark"
 	"sgtune/sglang"
@@ -86,8 +87,22 @@ func (l *Loop) look(ctx context.Context) error {
 	if facts.gpusUnread() {
 		facts.GPUs = l.facts.GPUs // compared again at the next reading
 	}
+	for _, g := range facts.GPUs { // every trial before this turn was released: whoever is here came from outside
+		if float64(g.Used) > unlisted*float64(g.Total) {
+			return &Stopped{Cause: ErrHeld, Reason: fmt.Sprintf(
+				"stopped: GPU %d came into use by somebody else between two trials (%s of %s): %s; free it, then run the study again",
+				g.Index, FormatSize(float64(g.Used)), FormatSize(float64(g.Total)), holdersOf(g))}
+		}
+	}
 	l.facts = facts
 	return nil
+}
+
+func holdersOf(g GPUFact) string {
+	if len(g.Holders) == 0 {
+		return "no process is listed, so the holder is outside this container or VM"
+	}
+	return strings.Join(g.Holders, ", ")
 }
 
 // problem is what the sampler may know.

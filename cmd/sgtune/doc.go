@@ -1,6 +1,8 @@
 // Command sgtune finds the best launch configuration of an SGLang server overnight and safely.
 //
 // This package is flags, wiring, signals and exit codes only; what the program does lives in the
-// packages it wires. Read main.go (run, exit codes), then tune.go (how a study is wired), then one
-// file per command.
+// packages it wires. Read main.go (run, exit codes), then tune.go (a study from its file to its
+// verdict), wire.go (its parts put together) and signals.go, then one file per command. What a person
+// sees of a running study is in terminal.go (what it is told), lines.go (the log), status.go (the live
+// lines) and ending.go (the first lines and the last).
 package main
