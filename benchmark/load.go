@@ -90,9 +90,18 @@ func (lv *level) windowEnded(k int) bool {
 	return lv.known(lv.measured()) || lv.capped(k)
 }
 
+// capped reports whether Cap is reached: it bounds the measured part, and the warm-up before it is at most
+// as long again.
 func (lv *level) capped(k int) bool {
 	most := lv.opts.windows()
-	return most > 0 && k+1 >= most
+	if most == 0 {
+		return false
+	}
+	warm := lv.warmupWindows()
+	if lv.opts.Requests > 0 || lv.opts.PromptTokens > 0 {
+		warm = 0 // a number of requests has no part of its own that is measured
+	}
+	return k+1 >= most+min(warm, most)
 }
 
 // known reports whether throughput is steady and its interval within the target.

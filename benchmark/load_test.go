@@ -63,7 +63,7 @@ func TestRunTellsKnownDelays(t *testing.T) {
 		if r.Concurrency.Peak != clients || r.Client.SendLagMs.P99 > 1 {
 			t.Errorf("peak = %d, want %d; send lag %g ms", r.Concurrency.Peak, clients, r.Client.SendLagMs.P99)
 		}
-		if r.Requests.Sent != r.Requests.OK || r.Tokens.Got != int64(r.Requests.OK*output) || len(r.Windows) != 8 || !r.Steady {
+		if r.Requests.Sent != r.Requests.OK || r.Tokens.Got != int64(r.Requests.OK*output) || len(r.Windows) != 9 || r.Windows[0].Steady || r.Seconds != 40 || !r.Steady {
 			t.Errorf("sent %d, ok %d, tokens got %d; %d windows, steady %v", r.Requests.Sent, r.Requests.OK, r.Tokens.Got, len(r.Windows), r.Steady)
 		}
 	})
@@ -188,7 +188,7 @@ func TestRunInScaledTime(t *testing.T) {
 		if r.ITLms != nil || r.TTFTResolutionMs != 5*scale {
 			t.Errorf("ITL %v, TTFT resolution %v ms; want none, 100", r.ITLms, r.TTFTResolutionMs)
 		}
-		if len(r.Windows) != 4 || r.Windows[0].Seconds != 10 {
+		if len(r.Windows) != 5 || r.Windows[0].Seconds != 10 || r.Seconds != 40 { // one of warm-up, then the cap
 			t.Errorf("windows = %+v", r.Windows)
 		}
 	})

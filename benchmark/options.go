@@ -12,7 +12,7 @@ type Options struct {
 	Concurrency  int           // clients
 	Warmup       time.Duration // shortest warm-up left out of the measured part; the steady rule may lengthen it
 	Window       time.Duration // length of one window, 0 = 10 s
-	Cap          time.Duration // the level ends here at the latest, after whole windows; 0 = no cap
+	Cap          time.Duration // the measured part ends here at the latest, after whole windows; the warm-up is at most as long again; 0 = no cap
 	Target       float64       // half-width of the 95% interval of throughput that ends the level early, 0.03; 0 = run to the cap
 	Requests     int           // stop after so many requests were sent, 0 = no limit
 	PromptTokens int64         // stop once the server has prefilled so many prompt tokens (fill), 0 = no limit

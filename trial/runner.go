@@ -27,7 +27,7 @@ type Load struct {
 	Workload       *benchmark.Workload
 	Levels         []int         // all concurrencies of the study, ascending; a trial's Plan picks from them
 	Window         time.Duration // length of a window
-	Cap            time.Duration // a level ends here at the latest
+	Cap            time.Duration // a level measures at most this long; its warm-up is at most as long again
 	Warmup         time.Duration
 	SLO            benchmark.SLO // of a request, for goodput
 	Target         float64       // half-width of the 95% interval of a level

@@ -31,8 +31,9 @@ func planReport(s *Study, in CheckInput) PlanReport {
 	}
 	fixed := p.Ready + s.Measure.Canary + fillTime(s, in) + reclaimTime
 	levels := len(s.Workload.Concurrency)
-	p.Trial = fixed + time.Duration(min(searchLevels, levels))*s.Workload.Cap
-	p.Full = fixed + time.Duration(levels)*s.Workload.Cap
+	level := s.Workload.Cap + s.Workload.Cap/2 // measured to its cap, and a warm-up before it
+	p.Trial = fixed + time.Duration(min(searchLevels, levels))*level
+	p.Full = fixed + time.Duration(levels)*level
 	end, err := deadline(s.Budget, in.History, in.Now, finishTime)
 	if err != nil {
 		end = time.Time{} // the study file was checked, so until is a clock time

@@ -78,12 +78,12 @@ func TestCheckPlan(t *testing.T) {
 		ends        time.Duration // from now
 		text        string
 	}{
-		// 12.5 + 2 + 4 + 1 min, two levels of 5 min and three.
-		{"wall time", night + "budget: {wall: 9h}\n", nil, 12*time.Minute + 30*time.Second, 29*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 11, 8*time.Hour + 56*time.Minute + 30*time.Second, "11 trials fit"},
-		{"trials", night + "budget: {wall: 9h, trials: 3}\n", nil, 12*time.Minute + 30*time.Second, 29*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 3, 5*time.Hour + 30*time.Second, "3 trials fit"},
-		{"until", night + "budget: {until: 02:00}\n", nil, 12*time.Minute + 30*time.Second, 29*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 0, 3*time.Hour + 32*time.Minute, "0 trials fit"},
+		// 12.5 + 2 + 4 + 1 min, two levels of 5 + 2.5 min and three.
+		{"wall time", night + "budget: {wall: 9h}\n", nil, 12*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 42 * time.Minute, 8, 8*time.Hour + 55*time.Minute + 30*time.Second, "8 trials fit"},
+		{"trials", night + "budget: {wall: 9h, trials: 3}\n", nil, 12*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 42 * time.Minute, 3, 6*time.Hour + 3*time.Minute, "3 trials fit"},
+		{"until", night + "budget: {until: 02:00}\n", nil, 12*time.Minute + 30*time.Second, 34*time.Minute + 30*time.Second, 42 * time.Minute, 0, 3*time.Hour + 58*time.Minute, "0 trials fit"},
 		{"learnt", night + "budget: {trials: 5}\n", []*trial.Trial{ran(0, trial.RoleBaseline, 30*time.Minute), ran(1, trial.RoleSearch, 20*time.Minute)}, startup, 20 * time.Minute, 30 * time.Minute, 3, 4 * time.Hour, "3 more trials"},
-		{"simulated", strings.Replace(night, "server: {model: m}", "server: {model: m}\nhost: {kind: simulated, startup: 90s, time_scale: 100}", 1) + "budget: {trials: 2}\n", nil, 90 * time.Second, 18*time.Minute + 30*time.Second, 23*time.Minute + 30*time.Second, 2, 3*time.Hour + 3*time.Minute, "1 min 50 s from now"},
+		{"simulated", strings.Replace(night, "server: {model: m}", "server: {model: m}\nhost: {kind: simulated, startup: 90s, time_scale: 100}", 1) + "budget: {trials: 2}\n", nil, 90 * time.Second, 23*time.Minute + 30*time.Second, 31 * time.Minute, 2, 4*time.Hour + 30*time.Second, "2 min 24 s from now"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
