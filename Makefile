@@ -24,12 +24,10 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped (go vet, staticcheck and the import test ran)"; fi
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "hadolint is not installed: Dockerfile not checked"; fi
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
 
 fuzz:
-	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; done; done
+	test/fuzz.sh $(FUZZTIME)
 
 check: fmt vet lint test fuzz
 

@@ -18,7 +18,7 @@ func understood(s *Study, in CheckInput) []Section {
 		{Title: "Workload", Rows: append([]Row{
 			{"file", filepath.Base(s.Workload.File)},
 			{"load levels", fmt.Sprintf("%s clients", join(s.Workload.Concurrency))},
-			{"a level ends", fmt.Sprintf("at an interval of ±%s%%, after %s at the latest", sglang.FormatValue(100*s.Workload.Target), FormatDuration(s.Workload.Cap))},
+			{"a level ends", fmt.Sprintf("at an interval of ±%s%%, at the latest after %s behind its warm-up", sglang.FormatValue(100*s.Workload.Target), FormatDuration(s.Workload.Cap))},
 		}, in.Workload...)},
 		{Title: "Measuring", Rows: measureRows(s)},
 		{Title: "Ending", Rows: endRows(s)},

@@ -90,7 +90,7 @@ func (l *Loop) fixCandidate(ctx context.Context, h History) error {
 		over = "nothing is left to try"
 	}
 	return l.event(ctx, Event{Kind: "plan", Trial: &pick.Number, Config: pick.Config, Text: fmt.Sprintf(
-		"the search is over (%s); candidate: %s; %d launches each side in ABBA order", over, why, l.Record.Confirm)})
+		"the search is over (%s); candidate: %s; %s each side in ABBA order", over, why, plural(l.Record.Confirm, "launch", "launches"))})
 }
 
 // pairsFor is the number of launches each side: what the study asks for, else the fewest of 3 to 5

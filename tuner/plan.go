@@ -110,10 +110,14 @@ func (p Plan) End() time.Time {
 func (p Plan) Text() string {
 	n := p.Fits()
 	if n < 0 || p.Full == 0 {
-		return fmt.Sprintf("%d trials launched; how many fit is known after the first one", p.Launches)
+		return fmt.Sprintf("%s launched; how many fit is known after the first one", plural(p.Launches, "trial", "trials"))
 	}
-	return fmt.Sprintf("%d more trials of %s fit, then %d confirmation launches (%s); done about %s",
-		n, span(p.Search), max(0, 2*p.Pairs-p.Done), span(p.Reserve()), p.End().Format("15:04"))
+	confirm := max(0, 2*p.Pairs-p.Done)
+	if n == 0 && confirm == 0 {
+		return "nothing is left to launch"
+	}
+	return fmt.Sprintf("%s of %s fit, then %s (%s); done about %s", plural(n, "more trial", "more trials"), span(p.Search),
+		plural(confirm, "confirmation launch", "confirmation launches"), span(p.Reserve()), p.End().Format("15:04"))
 }
 
 // deadline is the host time at which the study must be over: whichever of the wall time and the

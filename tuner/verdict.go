@@ -129,8 +129,8 @@ func verdictText(s *Study, v *Verdict) string {
 		return fmt.Sprintf("no difference found: trial %d makes %s, %s, 95%% interval %s to %s; %d launches each could have shown %s%s",
 			v.Trial, values, percent(v.Gain), percent(*v.Low), percent(*v.High), v.Launches, percent(v.Detectable), lossy)
 	}
-	return fmt.Sprintf("not confirmed: trial %d makes %s (%s), but only %d launches of each side count and an answer needs %d%s",
-		v.Trial, values, percent(v.Gain), v.Launches, leastPairs, lossy)
+	return fmt.Sprintf("not confirmed: trial %d makes %s (%s), but only %s of each side; an answer needs %d%s",
+		v.Trial, values, percent(v.Gain), plural(v.Launches, "launch", "launches"), leastPairs, lossy)
 }
 
 // Amount is a value with the objective's unit.
@@ -152,7 +152,7 @@ func (o Objective) At(v float64, level int) string {
 	if level == 0 {
 		return o.Amount(v)
 	}
-	return fmt.Sprintf("%s at %d clients", o.Amount(v), level)
+	return fmt.Sprintf("%s at %s", o.Amount(v), plural(level, "client", "clients"))
 }
 
 func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
