@@ -143,7 +143,7 @@ func headWords(seed uint64) string {
 // the same prompts in every version of this program.
 func passSeed(salt string, pass int) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(salt)) //nolint:errcheck // a hash never fails
+	_, _ = h.Write([]byte(salt)) // a hash never fails
 	return mix(h.Sum64() ^ mix(uint64(pass)))
 }
 

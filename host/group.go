@@ -65,13 +65,13 @@ func signal(pid int, startTicks uint64, sig syscall.Signal) error {
 	// the pid afterwards, the signal cannot reach a stranger.
 	fd, pinned := unix.PidfdOpen(pid, 0)
 	if pinned == nil {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 	} else if errors.Is(pinned, unix.ESRCH) {
 		return nil
 	}
 	s, err := readStat(pid)
 	if err != nil || s.startTicks != startTicks {
-		return nil //nolint:nilerr // unreadable means it has ended, which is what the caller wants
+		return nil // unreadable means it has ended, which is what the caller wants
 	}
 	if pinned == nil {
 		err = unix.PidfdSendSignal(fd, sig, nil, 0)

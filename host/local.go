@@ -83,7 +83,7 @@ func (l *Local) Start(ctx context.Context, c Command) (Process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
 		}
-		defer log.Close() // the child has its own descriptor
+		defer func() { _ = log.Close() }() // the child has its own descriptor
 		cmd.Stdout, cmd.Stderr, p.logBase = log, log, size
 	}
 	if err := cmd.Start(); err != nil {

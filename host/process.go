@@ -53,7 +53,7 @@ func (p *process) Log(ctx context.Context, offset int64, limit int) ([]byte, err
 	if err != nil {
 		return nil, fmt.Errorf("read log of pid %d: %w", p.id.PID, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b := make([]byte, limit)
 	n, err := f.ReadAt(b, p.logBase+offset)
 	if err != nil && !errors.Is(err, io.EOF) {

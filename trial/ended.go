@@ -99,7 +99,7 @@ func killedChild(f *Facts) (Verdict, bool) {
 	known := f.KernelOOM >= 0 || f.CgroupOOM >= 0
 	rose := f.KernelOOM > 0 || f.CgroupOOM > 0
 	bare := len(f.Log.Fatal) == 0 && (f.Exit.Signal == 9 || f.Exit.OOMKilled)
-	if !found && !(bare && (rose || f.Exit.OOMKilled)) {
+	if !found && (!bare || !rose && !f.Exit.OOMKilled) {
 		return Verdict{}, false
 	}
 	v := Verdict{Outcome: HostOOM, Cause: "kernel_oom_kill", Blames: BlameYes, Numbers: child.Values, Advice: []string{adviceLowerHicache}}

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 )
@@ -91,9 +92,11 @@ func (a *attempt) end(ctx context.Context, grace time.Duration) error {
 		return err
 	case <-a.Hurry: // nil without one: never
 	}
-	err := a.process.Stop(ctx, 0)
-	<-done
-	return err
+	harder := a.process.Stop(ctx, 0)
+	if first := <-done; harder != nil {
+		return errors.Join(first, harder)
+	}
+	return nil
 }
 
 func (a *attempt) hurry() bool {

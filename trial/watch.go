@@ -74,8 +74,8 @@ func (a *attempt) startWatch(ctx context.Context) {
 }
 
 func (w *watch) openEvidence(path string) {
-	var to io.Writer = io.Discard
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	to := io.Discard
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		w.failed = err
 	} else {

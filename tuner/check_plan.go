@@ -48,7 +48,7 @@ func planReport(s *Study, in CheckInput) PlanReport {
 	if scale := s.Host.TimeScale; s.Host.Kind == HostSimulated && scale > 0 && !p.Ends.IsZero() {
 		p.RealTime = time.Duration(float64(p.Ends.Sub(in.Now)) / scale)
 	}
-	p.Text = p.text(s)
+	p.Text = p.text()
 	return p
 }
 
@@ -79,7 +79,7 @@ func (p *PlanReport) count(s *Study, launched int, now time.Time) {
 	}
 }
 
-func (p *PlanReport) text(s *Study) string {
+func (p *PlanReport) text() string {
 	source := "at most, by the file's limits"
 	if p.Learnt {
 		source = "as this study's own trials took"

@@ -33,7 +33,7 @@ func (d *decoder) at(line, col int, format string, args ...any) {
 func (d *decoder) wrong(n *node, format string, args ...any) { d.at(n.line, n.col, format, args...) }
 
 // missing notes something that stands nowhere in the file.
-func (d *decoder) missing(format string, args ...any) { d.at(0, 0, format, args...) }
+func (d *decoder) missing(text string) { d.at(0, 0, "%s", text) }
 
 // handler reads one key of a mapping.
 type handler func(f field)

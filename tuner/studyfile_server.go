@@ -66,10 +66,10 @@ func (d *decoder) readCommand(f field) {
 	}
 	for i, w := range words {
 		name, inline, _ := strings.Cut(w, "=")
-		switch {
-		case name == "--model-path" || name == "--model":
+		switch name {
+		case "--model-path", "--model":
 			d.wrong(f.value.items[i], "`server.command` holds %s; write the model as server.model", quote(w))
-		case name == "--api-key" || name == "--admin-api-key":
+		case "--api-key", "--admin-api-key":
 			d.secrets = append(d.secrets, f.value.items[min(i+1, len(words)-1)])
 			if inline != "" {
 				d.secrets = append(d.secrets, f.value.items[i])

@@ -111,13 +111,14 @@ func clock(t time.Time) string {
 
 // shape stands beside an outcome's word, so that colour is never alone.
 func shape(t *trial.Trial) string {
-	switch {
-	case t.State == trial.Running:
+	switch t.State {
+	case trial.Running:
 		return "▶"
-	case t.State == trial.Waiting:
+	case trial.Waiting:
 		return "…"
-	case t.State == trial.Pruned:
+	case trial.Pruned:
 		return "⊘"
+	default: // the outcome says it
 	}
 	switch t.Verdict.Outcome {
 	case trial.OK:

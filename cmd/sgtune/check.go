@@ -119,7 +119,7 @@ func askHost(ctx context.Context, s *tuner.Study, db, lastWords string, in *tune
 		return err
 	}
 	if _, err := os.Stat(where.files); s.Host.Kind == tuner.HostSimulated && err != nil {
-		return nil // never used, so nobody holds it; looking would make its folder
+		return nil //nolint:nilerr // never used, so nobody holds it; looking would make its folder
 	}
 	release, err := where.host.Lease(ctx, "check of study "+s.Name)
 	switch {

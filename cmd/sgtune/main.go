@@ -15,7 +15,7 @@ func main() {
 // run is the whole program with its outside world passed in; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false
-	root := newRootCommand(&started)
+	root := newRootCommand(&started) //nolint:contextcheck // cobra hands ctx to the command
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

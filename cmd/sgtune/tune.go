@@ -38,7 +38,7 @@ func newTuneCommand() *cobra.Command {
 			"kill -9 or a power cut nothing finished is lost. Ctrl-C once stops cleanly; twice stops without waiting for the server.",
 		Example: "  sgtune tune examples/quickstart.yaml\n  sgtune tune night.yaml --wall 9h --until 07:00 --db night.db",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return tune(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return tune(cmd.Context(), args[0], o, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +72,7 @@ func (o tuneOptions) override(s *tuner.Study) error {
 	return nil
 }
 
-func tune(ctx context.Context, path string, o tuneOptions, stdout, stderr io.Writer) error {
+func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) error {
 	study, err := tuner.ReadStudy(path)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (w watchedStore) SaveTrial(ctx context.Context, t *trial.Trial) error {
 		return nil
 	}
 	// The row is safe; samples that cannot be named must not fail the trial.
-	if err := w.DB.SaveSamples(ctx, t.Study, t.Number, sampleFiles(w.files, t)...); err != nil {
+	if err := w.SaveSamples(ctx, t.Study, t.Number, sampleFiles(w.files, t)...); err != nil {
 		w.show.Say("the sample files of trial %d are not listed in the database: %v", t.Number, err)
 	}
 	return nil

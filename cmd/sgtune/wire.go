@@ -26,7 +26,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 	if err != nil {
 		return nil, usagef("%s: %w", n.path, err)
 	}
-	server, env, err := n.server(where)
+	server, env, err := n.server()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 
 // server is what each launch has in common. A simulated study without a command of its own runs this
 // program's sim-server.
-func (n *night) server(where *place) (sglang.Server, map[string]string, error) {
+func (n *night) server() (sglang.Server, map[string]string, error) {
 	s := n.study
 	server, env := s.Server, sglang.InstrumentEnv(s.Server.Env)
 	if s.Host.Kind != tuner.HostSimulated {

@@ -281,7 +281,7 @@ func (a *Args) Python(key string) string {
 	return "None"
 }
 
-// Text, Int, Float and Bool read an attribute; absent and None are zero values.
+// Text reads an attribute, as Int, Float and Bool do; absent and None are zero values.
 func (a *Args) Text(key string) string {
 	v := a.Python(key)
 	if v == "None" {

@@ -25,7 +25,7 @@ type child struct {
 // startChild runs this program again as "sglang::scheduler_TP0 sim-server --sim-child scheduler", in the
 // same process group and with the same environment, so that it carries the trial's marker.
 func startChild(f *Faults) (*child, error) {
-	cmd := exec.Command("/proc/self/exe", "sim-server", "--sim-child", "scheduler")
+	cmd := exec.Command("/proc/self/exe", "sim-server", "--sim-child", "scheduler") //nolint:noctx // it outlives a cancelled context, as SGLang's children do
 	cmd.Args[0] = "sglang::scheduler_TP0"
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	pipe, err := cmd.StdinPipe()

@@ -188,7 +188,7 @@ func (e *Engine) integrate(to float64) {
 // prefill steps the running batch gets one decode step, so that a decode waits for one chunk at most.
 // False means idle.
 func (e *Engine) startStep() bool {
-	if !(e.prefilled && len(e.running) > 0) && e.planPrefill() {
+	if (!e.prefilled || len(e.running) == 0) && e.planPrefill() {
 		e.begin(stepPrefill, e.prefillTime())
 		return true
 	}

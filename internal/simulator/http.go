@@ -53,7 +53,7 @@ func (s *server) logged(f http.HandlerFunc) http.HandlerFunc {
 		rec := &recorder{ResponseWriter: w, code: http.StatusOK}
 		f(rec, r)
 		at := s.log.base.Add(time.Duration(s.clock.now() * float64(time.Second)))
-		fmt.Fprintf(s.access, "[%s] INFO:     %s - \"%s %s HTTP/1.1\" %d %s\n", at.Format("2006-01-02 15:04:05"), r.RemoteAddr, r.Method, r.URL.Path, rec.code, http.StatusText(rec.code))
+		_, _ = fmt.Fprintf(s.access, "[%s] INFO:     %s - \"%s %s HTTP/1.1\" %d %s\n", at.Format("2006-01-02 15:04:05"), r.RemoteAddr, r.Method, r.URL.Path, rec.code, http.StatusText(rec.code))
 	}
 }
 
@@ -179,12 +179,12 @@ func (s *server) flush(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if !idle {
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, "Flush cache failed.\nPlease check backend logs for more details. (When there are running or waiting requests, the operation will not be performed.)\n")
+		_, _ = fmt.Fprint(w, "Flush cache failed.\nPlease check backend logs for more details. (When there are running or waiting requests, the operation will not be performed.)\n")
 		return
 	}
 	s.log.line(s.clock.now(), 0, "Cache flushed successfully!")
 	s.log.flush()
-	fmt.Fprint(w, "Cache flushed.\nPlease check backend logs for more details. (When there are running or waiting requests, the operation will not be performed.)\n")
+	_, _ = fmt.Fprint(w, "Cache flushed.\nPlease check backend logs for more details. (When there are running or waiting requests, the operation will not be performed.)\n")
 }
 
 func (s *server) abort(w http.ResponseWriter, r *http.Request) {

@@ -85,7 +85,7 @@ func (s *Settings) check(p *Profile) error {
 }
 
 // hostRefusal is SGLang 0.5.23's own check of the host pool: each rank's share of what is available less 10 GiB.
-func hostRefusal(p *Profile, s *Settings, b *Budget, available float64) *Failure {
+func hostRefusal(s *Settings, b *Budget, available float64) *Failure {
 	if !s.hicache() {
 		return nil
 	}

@@ -49,15 +49,15 @@ func Run(cfg sglang.Config, w Workload, seed int64, opts Options) (Result, error
 	}
 	res := Result{Failure: l.b.startFailure, Memory: l.observation(), LowWaterGiB: l.b.AfterGraphGiB}
 	if res.Failure != nil {
-		return res, nil
+		return res, nil //nolint:nilerr // a launch that fails is a result
 	}
 	ram := opts.RAMBytes
 	if ram == 0 {
 		ram = defaultRAM
 	}
-	if f := hostRefusal(&l.p, &l.s, &l.b, ram-l.p.RuntimeGB*1e9*float64(l.s.TP)); f != nil {
+	if f := hostRefusal(&l.s, &l.b, ram-l.p.RuntimeGB*1e9*float64(l.s.TP)); f != nil {
 		res.Failure = f
-		return res, nil
+		return res, nil //nolint:nilerr // a launch that fails is a result
 	}
 	res.ReadyS = l.timeline().ready
 	d := &driver{e: newEngine(&l.p, &l.s, &l.b, uint64(seed), res.ReadyS), w: &w, seed: uint64(seed)}

@@ -63,7 +63,7 @@ func Main(ctx context.Context, args []string, stdout io.Writer) int {
 		return 2
 	}
 	if a.help {
-		fmt.Fprintln(stdout, helpText())
+		_, _ = fmt.Fprintln(stdout, helpText())
 		return 0
 	}
 	l, err := a.launch()
@@ -101,7 +101,7 @@ func (s *server) run(ctx context.Context) int {
 			return s.lostChild()
 		}
 		if e.mark == markBind {
-			ln, code := s.bind(e.at)
+			ln, code := s.bind(ctx, e.at)
 			if ln == nil {
 				return code
 			}
@@ -167,7 +167,7 @@ func (s *server) play(ctx context.Context, e entry) (code int, done bool) {
 	case markHostCheck:
 		available := availableRAM(s.claims) - own
 		s.eachRank(e.at, "HiCache memory headroom: host %.1f GiB, cgroup 8589934586.0 GiB", (available-hostReserve)/gib)
-		if f := hostRefusal(&s.l.p, &s.l.s, &s.l.b, available); f != nil {
+		if f := hostRefusal(&s.l.s, &s.l.b, available); f != nil {
 			return s.dieLoading(ctx, e.at, f), true
 		}
 	case markReady:
@@ -189,12 +189,12 @@ func (s *server) eachRank(at float64, format string, a ...any) {
 }
 
 // bind opens the port, only now, as SGLang does; a taken port ends the process.
-func (s *server) bind(at float64) (net.Listener, int) {
+func (s *server) bind(ctx context.Context, at float64) (net.Listener, int) {
 	for _, text := range []string{fmt.Sprintf("INFO:     Started server process [%d]", os.Getpid()), "INFO:     Waiting for application startup.", "INFO:     Application startup complete."} {
 		s.log.line(at, -1, "%s", text)
 	}
 	addr := net.JoinHostPort(s.l.s.Host, fmt.Sprint(s.l.s.Port))
-	ln, err := net.Listen("tcp", addr)
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		s.log.line(at, -1, "ERROR:    [Errno 98] error while attempting to bind on address ('%s', %d): address already in use", s.l.s.Host, s.l.s.Port)
 		s.log.line(at, -1, "INFO:     Waiting for application shutdown.")
