@@ -126,3 +126,21 @@ func TestRequeue(t *testing.T) {
 		})
 	}
 }
+
+// What a rule keeps out is an event that names the rule and the value, also when nothing is left to try.
+func TestRefusalsAreEvents(t *testing.T) {
+	t.Parallel()
+	s := smallStudy()
+	s.Space = tuner.Space{{Name: "hicache-size", Kind: tuner.Numeric, Values: []any{48.0, 56.0, 300.0}}}
+	r := newRig(t, s)
+	r.loop.Sampler = tuner.Grid{}
+	if _, err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(r.store.texts("reject"), "\n")
+	for _, want := range []string{"host RAM", "hicache-size 56", "448.0 GB", "hicache-size 300", "2400.0 GB", "440.0 GB available"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no event says %q:\n%s", want, all)
+		}
+	}
+}

@@ -296,7 +296,11 @@ func cautious(p Problem) func(sglang.Config) error {
 		if err := p.Admit(c); err != nil {
 			return err
 		}
-		return f.Cautious(c)
+		err := f.Cautious(c)
+		if err != nil && p.Refused != nil {
+			p.Refused(c, err)
+		}
+		return err
 	}
 }
 

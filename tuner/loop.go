@@ -38,7 +38,7 @@ type Loop struct {
 	first    int       // number of the first trial of this run of the program
 	facts    HostFacts // as taken over
 	live     live
-	told     map[string]bool // rejections already stored
+	told     map[string]bool // rejections already stored, by rule and point
 
 	abortBelow float64 // the sampler's own limit for the trial at hand, 0 = none
 }

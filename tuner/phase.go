@@ -121,33 +121,48 @@ func (l *Loop) search(ctx context.Context, h History) (*trial.Trial, error) {
 		t := l.newTrial(h, trial.RoleSearch, p)
 		return t, l.event(ctx, Event{Kind: "requeue", Trial: &t.Number, Config: t.Config, Text: p.Why})
 	}
-	refused := map[string]error{}
+	refused := map[string]refusal{}
+	refuse := func(c sglang.Config, err error) { refused[Key(c)] = refusal{c, err} }
 	problem := l.problem(h, func(c sglang.Config) error {
 		err := admit(c)
 		if err != nil {
-			refused[Key(c)] = err
+			refuse(c, err)
 		}
 		return err
 	})
+	problem.Refused = refuse
+	p, err := l.propose(ctx, h, problem)
+	if told := l.rejected(ctx, refused); told != nil { // also when nothing is left: that is when a person asks why
+		return nil, told
+	}
+	if errors.Is(err, ErrExhausted) {
+		return nil, l.event(ctx, Event{Kind: "plan", Text: fmt.Sprintf("nothing is left to try: %v", err)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.abortBelow = p.AbortBelow
+	return l.newTrial(h, trial.RoleSearch, p), nil
+}
+
+// propose asks the sampler until a proposal is admitted, up to a limit.
+func (l *Loop) propose(ctx context.Context, h History, problem Problem) (Proposal, error) {
 	for range maxAsks {
 		p, err := l.Sampler.Sample(ctx, problem)
-		if errors.Is(err, ErrExhausted) {
-			return nil, l.event(ctx, Event{Kind: "plan", Text: fmt.Sprintf("nothing is left to try: %v", err)})
-		}
 		if err != nil {
-			return nil, fmt.Errorf("ask the sampler for trial %d: %w", h.NextNumber(), err)
+			return Proposal{}, fmt.Errorf("ask the sampler for trial %d: %w", h.NextNumber(), err)
 		}
-		if err := admit(p.Config); err != nil {
-			refused[Key(p.Config)] = err
-			continue
+		if problem.Admit(p.Config) == nil {
+			return p, nil
 		}
-		if err := l.rejected(ctx, refused); err != nil {
-			return nil, err
-		}
-		l.abortBelow = p.AbortBelow
-		return l.newTrial(h, trial.RoleSearch, p), nil
 	}
-	return nil, l.event(ctx, Event{Kind: "plan", Text: fmt.Sprintf("nothing is left to try: %d proposals in a row were not admitted", maxAsks)})
+	return Proposal{}, fmt.Errorf("%w: %d proposals in a row were not admitted", ErrExhausted, maxAsks)
+}
+
+// refusal is a configuration that was not admitted, and the rule against it.
+type refusal struct {
+	config sglang.Config
+	why    error
 }
 
 // owed is what must be launched before the sampler is asked: the lossless twin of a lossy
@@ -178,21 +193,23 @@ func reasonAgain(t *trial.Trial) string {
 // points, and a person wants to see the limits, not each point behind them.
 const toldPerRule = 3
 
-// rejected stores refusals as events, each text once in a run of the program.
-func (l *Loop) rejected(ctx context.Context, refused map[string]error) error {
+// rejected stores refusals as events, each point and rule once in a run of the program.
+func (l *Loop) rejected(ctx context.Context, refused map[string]refusal) error {
 	told := map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(refused)) {
 		var why *Infeasible
-		text, rule := refused[key].Error(), ""
-		if errors.As(refused[key], &why) {
+		text, rule := refused[key].why.Error(), ""
+		if errors.As(refused[key].why, &why) {
 			rule = why.Rule
 		}
-		if rule == RuleRepeat || l.told[text] || told[rule] >= toldPerRule {
+		// The numbers in a text move a little with every trial; a person wants to hear of a point once.
+		once := rule + key
+		if rule == RuleRepeat || l.told[once] || told[rule] >= toldPerRule {
 			continue
 		}
 		told[rule]++
-		l.told[text] = true
-		if err := l.event(ctx, Event{Kind: "reject", Text: text}); err != nil {
+		l.told[once] = true
+		if err := l.event(ctx, Event{Kind: "reject", Config: refused[key].config, Text: text}); err != nil {
 			return err
 		}
 	}

@@ -107,8 +107,10 @@ type Sampler interface {
 
 // Problem is what a sampler may know.
 type Problem struct {
-	Space    Space
-	Admit    func(sglang.Config) error // nil error = admitted now; *Infeasible otherwise
+	Space Space
+	Admit func(sglang.Config) error // nil error = admitted now; *Infeasible otherwise
+	// Refused is told of each admitted point that the sampler's own caution passed over; may be nil.
+	Refused  func(sglang.Config, error)
 	Workload *benchmark.Workload
 	Levels   []int
 	History  []*trial.Trial // finished, oldest first, void ones included (marked)
