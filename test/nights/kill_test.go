@@ -1,7 +1,6 @@
 package nights_test
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // the test holds the database's lock to stop the program between two steps
+	_ "github.com/mattn/go-sqlite3" // the test makes the program's writes slow
 )
 
 // shortNight cuts the quickstart to two search trials and one confirmation pair with small windows.
@@ -69,8 +68,8 @@ func TestKillNineInEachStep(t *testing.T) {
 	}
 }
 
-// killAt runs tune and kills it while some trial stands in the step. It holds the database's write lock
-// nearly all the time, so that the program waits at its next save and no step is too short to be caught.
+// killAt runs tune and kills it while a trial stands in the step. A trigger in the database makes the program's next
+// write after that step slow, so that no step is too short to be caught.
 func killAt(t *testing.T, step, study, db string) {
 	t.Helper()
 	cmd := exec.Command(program, "tune", study, "--db", db, "--web", "off")
@@ -86,80 +85,58 @@ func killAt(t *testing.T, step, study, db string) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	fail := func(format string, args ...any) {
-		_ = cmd.Process.Kill()
-		text, _ := os.ReadFile(out.Name())
-		t.Fatalf(format+"\n%s", append(args, text)...)
-	}
 	deadline := time.After(3 * time.Minute)
 	var handle *sql.DB
-	for handle == nil {
+	for caught := false; !caught; {
 		select {
 		case <-ended:
-			fail("tune ended before its database was there")
+			text, _ := os.ReadFile(out.Name())
+			t.Fatalf("tune ended without standing in step %s\n%s", step, text)
 		case <-deadline:
-			fail("no database after three minutes")
+			_ = cmd.Process.Kill()
+			t.Fatalf("step %s was not seen in three minutes", step)
 		case <-time.After(2 * time.Millisecond):
 		}
-		if _, err := os.Stat(db); err != nil {
+		if handle == nil {
+			handle = slowAfter(t, step, db)
 			continue
 		}
-		h, err := sql.Open("sqlite3", "file:"+db+"?_busy_timeout=0&_txlock=immediate&mode=rw")
-		if err != nil {
-			continue
-		}
-		h.SetMaxOpenConns(1) // data_version belongs to a connection
-		var n int
-		if h.QueryRow(`SELECT count(*) FROM trials`).Scan(&n) != nil {
-			_ = h.Close()
-			continue
-		}
-		handle = h
+		caught = standsIn(handle, step)
 	}
+	_ = cmd.Process.Kill()
+	<-ended
 	defer func() { _ = handle.Close() }()
-	for {
-		select {
-		case <-ended:
-			fail("tune ended without standing in step %s", step)
-		case <-deadline:
-			fail("step %s was not seen in three minutes", step)
-		default:
-		}
-		if standsIn(t, handle, step, func() { _ = cmd.Process.Kill() }) {
-			<-ended
-			return
-		}
-		oneWrite(handle)
+	if _, err := handle.Exec(`DROP TRIGGER slow`); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// oneWrite leaves the lock free until somebody has written once, or for a moment.
-func oneWrite(db *sql.DB) {
-	version := func() (v int) {
-		_ = db.QueryRow(`PRAGMA data_version`).Scan(&v)
-		return v
-	}
-	for before, until := version(), time.Now().Add(100*time.Millisecond); version() == before && time.Now().Before(until); {
-		time.Sleep(100 * time.Microsecond)
-	}
-}
+// The second trial and later ones, so that a finished one is there to be kept.
+const inStep = `state = 'running' AND number >= 1 AND step = `
 
-// standsIn takes the write lock, looks for a running trial in the step, and calls kill while it holds the lock.
-func standsIn(t *testing.T, db *sql.DB, step string, kill func()) bool {
+// slowAfter opens the database once its tables are there and makes the write that leaves the step slow: the trigger
+// counts the rows of a large product for many seconds.
+func slowAfter(t *testing.T, step, db string) *sql.DB {
 	t.Helper()
-	tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
+	if _, err := os.Stat(db); err != nil {
+		return nil
+	}
+	h, err := sql.Open("sqlite3", "file:"+db+"?_busy_timeout=10000&mode=rw")
 	if err != nil {
-		return false
+		return nil
 	}
-	defer func() { _ = tx.Rollback() }()
+	_, err = h.Exec(`CREATE TRIGGER slow BEFORE UPDATE ON trials WHEN OLD.` + strings.ReplaceAll(inStep, "AND ", "AND OLD.") + `'` + step + `'
+		BEGIN SELECT count(*) FROM sqlite_master a, sqlite_master b, sqlite_master c, sqlite_master d, sqlite_master e, sqlite_master f, sqlite_master g; END`)
+	if err != nil {
+		_ = h.Close() // no tables yet
+		return nil
+	}
+	return h
+}
+
+func standsIn(db *sql.DB, step string) bool {
 	var n int
-	// The second trial, so that a finished one is there to be kept.
-	err = tx.QueryRow(`SELECT count(*) FROM trials WHERE state = 'running' AND step = ? AND number >= 1`, step).Scan(&n)
-	if err != nil || n == 0 {
-		return false
-	}
-	kill()
-	return true
+	return db.QueryRow(`SELECT count(*) FROM trials WHERE `+inStep+`?`, step).Scan(&n) == nil && n > 0
 }
 
 func sameFinished(t *testing.T, before, after shown) {
