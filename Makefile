@@ -24,10 +24,15 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped (go vet, staticcheck and the import test ran)"; fi
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "hadolint is not installed: Dockerfile not checked"; fi
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
 
 fuzz:
 	test/fuzz.sh $(FUZZTIME)
+
+# docs/failures.md and docs/knobs.md are written from the code's tables; make test fails when they are stale
+docs:
+	$(GO) test ./trial -run TestFailuresDoc -update
+	$(GO) test ./sglang -run TestKnobsDoc -update
 
 check: fmt vet lint test fuzz
 
@@ -45,6 +50,7 @@ test-rest:
 # what does not fit into CI: five nights with five seeds; the output is kept under docs/
 test-long:
 	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run TestQuickstart ./test/nights/
+	test/diagnose-speed.sh
 
 test-all: test-nights test-sglang test-rest
 

@@ -3,6 +3,7 @@ package benchmark_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -146,5 +147,31 @@ func TestLoadPalette(t *testing.T) {
 		if _, err := benchmark.LoadPalette(t.Context(), target); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestKeys: a server with an admin key refuses its ordinary one where the server is changed.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	got := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got[r.URL.Path] = r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"text":"!","meta_info":{"finish_reason":{"type":"length"},"completion_tokens":1}}`)
+	}))
+	t.Cleanup(server.Close)
+	target := benchmark.Target{URL: server.URL, Header: http.Header{"Authorization": {"Bearer user"}}, Admin: http.Header{"Authorization": {"Bearer admin"}}}
+	ctx := t.Context()
+	if err := errors.Join(target.FlushCache(ctx), target.AbortAll(ctx), target.OneToken(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"/flush_cache": "Bearer admin", "/abort_request": "Bearer admin", "/generate": "Bearer user"}
+	for path, key := range want {
+		if got[path] != key {
+			t.Errorf("%s was asked with %q, want %q", path, got[path], key)
+		}
+	}
+	target.Admin = nil
+	if err := target.FlushCache(ctx); err != nil || got["/flush_cache"] != "Bearer user" {
+		t.Errorf("without an admin key: %q, %v", got["/flush_cache"], err)
 	}
 }

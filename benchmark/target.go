@@ -40,6 +40,9 @@ type Target struct {
 	URL    string // base, for example http://127.0.0.1:30000
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	Header http.Header // added to every request
+	// Admin replaces Header where the server asks for its admin key, when it has one (SGLang from 0.5.9:
+	// srt/utils/auth.py, ADMIN_OPTIONAL): there its ordinary key is refused. nil = Header everywhere.
+	Admin http.Header
 }
 
 // dialTimeout bounds one connection attempt, in real time. A listening server accepts within

@@ -25,7 +25,7 @@ func WriteSGLangYAML(w io.Writer, p Profile) error {
 	if p.Server.Model != "" {
 		fmt.Fprintf(&body, "model-path: %s\n", scalar(p.Server.Model))
 	}
-	flags := forParser(sglang.Merge(p.Server.Flags, p.Config))
+	flags := forParser(p.Server.Passed(p.Config))
 	for _, name := range flags.Names() {
 		words := sglang.FlagWords(sglang.Config{name: flags[name]})
 		switch {

@@ -87,6 +87,7 @@ type Usage struct {
 	OOMKills       int64  // kernel's counter (oom_kill of /proc/vmstat), -1 unknown
 	CgroupOOMKills int64  // oom_kill of our cgroup's memory.events, -1 unknown
 	Processes      int    // processes with any marker
+	DiskRead       int64  // bytes those processes have had read from storage (read_bytes of /proc/PID/io), -1 unknown
 }
 
 // GPU is one accelerator's readings.

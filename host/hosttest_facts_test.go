@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -77,6 +78,9 @@ func usage(t *testing.T, f fixture) {
 	}
 	if u.At.IsZero() || u.MemTotal <= 0 || u.MemAvailable <= 0 || u.MemAvailable > u.MemTotal || u.OOMKills < 0 || u.Processes < 1 {
 		t.Errorf("%+v", u)
+	}
+	if _, err := os.ReadFile("/proc/self/io"); (err == nil) != (u.DiskRead >= 0) {
+		t.Errorf("%d bytes read from storage; /proc/self/io: %v", u.DiskRead, err)
 	}
 	if (len(u.GPUs) == 0) != (u.GPUNote != "") {
 		t.Errorf("%d GPUs with the note %q", len(u.GPUs), u.GPUNote)

@@ -186,25 +186,41 @@ func (l *Local) Usage(ctx context.Context) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	n, err := l.count(ctx)
+	marked, err := l.everyMarked(ctx)
 	if err != nil {
 		return Usage{}, err
 	}
 	u := Usage{
 		MemTotal: mem.total, MemAvailable: mem.available, CgroupHeadroom: mem.headroom,
-		OOMKills: mem.oom.kernel, CgroupOOMKills: mem.oom.cgroup, Processes: n,
+		OOMKills: mem.oom.kernel, CgroupOOMKills: mem.oom.cgroup, Processes: len(marked), DiskRead: diskRead(marked),
 	}
 	u.GPUs, u.GPUNote = l.gpus(ctx)
 	u.At = l.clock.Now()
 	return u, context.Cause(ctx)
 }
 
-func (l *Local) count(ctx context.Context) (int, error) {
+func (l *Local) everyMarked(ctx context.Context) ([]candidate, error) {
 	all, err := scan()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return len(l.marked(ctx, all, "")), nil
+	return l.marked(ctx, all, ""), nil
+}
+
+// diskRead adds up what the processes had read from storage, also through memory maps and network file systems,
+// and by children they waited for; -1 when no process can be asked. It falls when one of them ends.
+func diskRead(list []candidate) int64 {
+	total := int64(-1)
+	for _, c := range list {
+		b, err := os.ReadFile(procPath(c.pid, "io"))
+		if err != nil {
+			continue // gone, or somebody else's
+		}
+		if n := keyed(b, "read_bytes:"); n >= 0 {
+			total = max(total, 0) + n
+		}
+	}
+	return total
 }
 
 // grace turns a grace of host time into real time. On a fast clock a process still needs real time

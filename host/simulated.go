@@ -87,14 +87,14 @@ func (s *Simulated) Start(ctx context.Context, c Command) (Process, error) {
 
 // Usage adds up the claims; see Host.
 func (s *Simulated) Usage(ctx context.Context) (Usage, error) {
-	n, err := s.count(ctx)
+	marked, err := s.everyMarked(ctx)
 	if err != nil {
 		return Usage{}, err
 	}
 	u := Usage{
 		GPUs:     make([]GPU, s.opts.GPUs),
 		MemTotal: s.opts.RAMTotalBytes, MemAvailable: s.opts.RAMAvailableBytes,
-		CgroupHeadroom: -1, OOMKills: s.oomKills(), CgroupOOMKills: -1, Processes: n,
+		CgroupHeadroom: -1, OOMKills: s.oomKills(), CgroupOOMKills: -1, Processes: len(marked), DiskRead: diskRead(marked),
 	}
 	for i := range u.GPUs {
 		u.GPUs[i] = GPU{

@@ -13,6 +13,9 @@ type Server struct {
 	Model   string            // path or name, as the user wrote it
 	Flags   Config            // fixed flags
 	Env     map[string]string // fixed environment
+	// Version of the installed SGLang: flags are passed by the names it has. Zero = not known, and
+	// flags are passed as they are.
+	Version Version `json:"Version,omitzero"`
 }
 
 // Argv is the complete command line of one configuration without port and instrument flags:
@@ -23,7 +26,19 @@ func (s Server) Argv(knobs Config) []string {
 	if s.Model != "" {
 		argv = append(argv, "--model-path", s.Model)
 	}
-	return append(argv, FlagWords(Merge(s.Flags, knobs))...)
+	return append(argv, FlagWords(s.Passed(knobs))...)
+}
+
+// Passed is what one configuration passes to the server: fixed flags overlaid by knobs, by the names
+// of the installed version.
+func (s Server) Passed(knobs Config) Config {
+	c := Merge(s.Flags, knobs)
+	if s.Version == (Version{}) {
+		return c
+	}
+	flags, _ := FlagsOf(s.Version)
+	out, _, _ := Translate(c, nil, flags)
+	return out
 }
 
 // Environ is the environment of one configuration, knobs winning over the fixed one.

@@ -9,13 +9,48 @@ import (
 // maxKept is how many fatal events and how many notes LogFacts keeps.
 const maxKept = 64
 
-var phaseOrder = map[Phase]int{
-	"": -1, PhaseLaunch: 0, PhaseDistInit: 1, PhaseWeightLoad: 2, PhaseKVPool: 3, PhaseGraphCapture: 4, PhaseHostPool: 5,
-	PhaseHTTPStart: 6, PhaseWarmup: 7, PhaseReady: 8, PhasePrefill: 9, PhaseDecode: 10, PhaseBench: 11, PhaseShutdown: 12,
+// order is the place of a phase in a server's life. It is asked for every batch line.
+func (p Phase) order() int {
+	switch p {
+	case PhaseLaunch:
+		return 0
+	case PhaseDistInit:
+		return 1
+	case PhaseWeightLoad:
+		return 2
+	case PhaseKVPool:
+		return 3
+	case PhaseGraphCapture:
+		return 4
+	case PhaseHostPool:
+		return 5
+	case PhaseHTTPStart:
+		return 6
+	case PhaseWarmup:
+		return 7
+	case PhaseReady:
+		return 8
+	case PhasePrefill:
+		return 9
+	case PhaseDecode:
+		return 10
+	case PhaseBench:
+		return 11
+	case PhaseShutdown:
+		return 12
+	}
+	return -1
 }
 
 // After reports whether p comes later in a server's life than q.
-func (p Phase) After(q Phase) bool { return phaseOrder[p] > phaseOrder[q] }
+func (p Phase) After(q Phase) bool { return p.order() > q.order() }
+
+// rankState is what is remembered of one rank's lines.
+type rankState struct {
+	phase    Phase
+	graphGiB float64
+	batches  bool // it prints batch lines: the first rank of each DP rank does
+}
 
 // Facts returns what the log has said so far. The result is a copy: later calls to Feed change
 // nothing in it.
@@ -23,7 +58,18 @@ func (r *Reader) Facts() LogFacts {
 	f := r.facts
 	f.Fatal = cloneEvents(f.Fatal)
 	f.Notes = cloneEvents(f.Notes)
-	f.LastBatch = cloneEvent(f.LastBatch)
+	f.First = cloneKinds(f.First)
+	f.Last = cloneKinds(f.Last)
+	for i := range r.last {
+		if r.last[i].line == 0 {
+			continue
+		}
+		ev := r.last[i].event()
+		f.Last[ev.Kind] = ev
+		if f.LastBatch.Kind == "" || ev.Offset > f.LastBatch.Offset || ev.Offset == f.LastBatch.Offset && r.last[i].later {
+			f.LastBatch = ev
+		}
+	}
 	return f
 }
 
@@ -35,6 +81,14 @@ func cloneEvents(events []Event) []Event {
 	return out
 }
 
+func cloneKinds(events map[string]Event) map[string]Event {
+	out := make(map[string]Event, len(events)+2)
+	for kind, ev := range events {
+		out[kind] = cloneEvent(ev)
+	}
+	return out
+}
+
 func cloneEvent(ev Event) Event {
 	ev.Values = maps.Clone(ev.Values)
 	ev.Words = maps.Clone(ev.Words)
@@ -42,18 +96,23 @@ func cloneEvent(ev Event) Event {
 }
 
 // rank returns the state of one rank, shared by all once maxRanks are known.
-func (r *Reader) rank(n int) *rankState {
-	s, ok := r.ranks[n]
+func (r *Reader) rank(dp, pp, tp int) *rankState {
+	key := [3]int{dp, pp, tp}
+	if r.latest != nil && r.latestKey == key {
+		return r.latest
+	}
+	s, ok := r.ranks[key]
 	if !ok {
 		if len(r.ranks) >= maxRanks {
-			n = -1
+			key = [3]int{-1, -1, -1}
 		}
-		if s, ok = r.ranks[n]; ok {
+		if s, ok = r.ranks[key]; ok {
 			return s
 		}
 		s = &rankState{phase: PhaseLaunch}
-		r.ranks[n] = s
+		r.ranks[key] = s
 	}
+	r.latest, r.latestKey = s, key
 	return s
 }
 
@@ -65,22 +124,6 @@ func (r *Reader) enter(rank *rankState, phase Phase) {
 	if phase.After(r.facts.Phase) {
 		r.facts.Phase = phase
 	}
-}
-
-// phaseOf is the phase an event proves. A batch line means warm-up before the ready line and
-// serving after it; the one-token batch of a health probe means neither.
-func (r *Reader) phaseOf(p *pattern, ev Event) Phase {
-	switch {
-	case p.kind == "prefill_batch" && ev.Values["new_token"]+ev.Values["cached_token"] <= 1:
-		return ""
-	case (p.kind == "prefill_batch" || p.kind == "decode_batch") && !r.facts.Ready:
-		return PhaseWarmup
-	case p.kind == "prefill_batch":
-		return PhasePrefill
-	case p.kind == "decode_batch":
-		return PhaseDecode
-	}
-	return p.phase
 }
 
 // fold adds one event to the facts.
@@ -103,9 +146,10 @@ func (r *Reader) fold(ev Event, lvl level, rank *rankState) {
 		} else {
 			f.Health503++
 		}
-	case "prefill_batch", "decode_batch", "retract":
-		if ev.Rank <= 0 {
-			f.addBatch(ev)
+	case "retract":
+		if ev.PP <= 0 && (ev.Rank <= 0 || ev.DP >= 0 && rank.batches) {
+			f.Retracts++
+			f.Retracted += int(ev.Values["retracted"])
 		}
 	default:
 		f.Memory.add(ev, rank)
@@ -121,28 +165,14 @@ func (f *LogFacts) noted(ev Event) bool {
 	return last.Kind == ev.Kind && last.Rank != ev.Rank && last.Text == ev.Text
 }
 
-func (f *LogFacts) addBatch(ev Event) {
-	switch ev.Kind {
-	case "prefill_batch":
-		f.Prefills++
-		f.LastBatch = ev
-	case "decode_batch":
-		f.Decodes++
-		f.LastBatch = ev
-		f.MaxRunning = max(f.MaxRunning, ev.Values["running"])
-		f.LastGenTokS = ev.Values["gen_tok_s"]
-		f.PeakGenTokS = max(f.PeakGenTokS, f.LastGenTokS)
-	case "retract":
-		f.Retracts++
-		f.Retracted += int(ev.Values["retracted"])
-	}
-}
-
 // add takes one memory step. Of figures that every rank prints the smallest rank's is kept.
 func (o *Observation) add(ev Event, rank *rankState) {
 	v := ev.Values
 	switch ev.Kind {
 	case "server_args":
+		if d := ev.Words["kv_cache_dtype"]; d != "auto" {
+			o.KVDtype = d // versions before 0.5.15 do not print it with the pool
+		}
 		o.Fraction, o.TP, o.PageSize = v["mem_fraction_static"], int(v["tp_size"]), int(v["page_size"])
 		o.ChunkedPrefill, o.MaxTotalTokens = int(v["chunked_prefill_size"]), int(v["requested_tokens"])
 	case "weight_begin":
@@ -174,7 +204,9 @@ func (o *Observation) add(ev Event, rank *rankState) {
 }
 
 func (o *Observation) setPool(ev Event) {
-	o.KVDtype = ev.Words["dtype"]
+	if d := ev.Words["dtype"]; d != "" {
+		o.KVDtype = d
+	}
 	o.Tokens = int(ev.Values["tokens"])
 	o.KVGiB = ev.Values["kv_cache_gb"]
 	o.KVParts = 1

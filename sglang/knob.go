@@ -1,7 +1,6 @@
 package sglang
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -22,28 +21,69 @@ const (
 	KindList   Kind = "list" // several whole numbers
 )
 
+// Group is a heading of the knob table.
+type Group string
+
+// Groups, in the order of docs/knobs.md.
+const (
+	GroupMemory   Group = "Memory"
+	GroupSchedule Group = "Scheduling"
+	GroupCache    Group = "Prefix cache and hierarchical cache"
+	GroupGraphs   Group = "CUDA graphs and compilation"
+	GroupParallel Group = "Parallelism"
+	GroupKernels  Group = "Kernels"
+	GroupSpec     Group = "Speculative decoding"
+	GroupWeights  Group = "Weights and number formats"
+	GroupService  Group = "Service"
+)
+
 // Knob is what sgtune knows about one SGLang flag. Bounds are SGLang's own, not advice: a value
 // outside is refused, or takes a server nowhere.
 type Knob struct {
 	Name    string // flag name without dashes
+	Group   Group
 	Meaning string // one plain sentence fragment, for a person
+	Effect  string // what a larger value, or turning it on, does to speed
+	Risk    string // what can go wrong with it
+	Use     string // what sgtune itself does with it, "" when nothing special
 	Unit    string // "GB per rank", "tokens"; "" for none
 	Kind    Kind
-	Default any     // of SGLang 0.5.23; nil = chosen by the server
+	Default any     // in force in SGLang 0.5.23 when the flag is not given; nil = chosen by the server
 	Min     float64 // of numbers
 	Max     float64 // 0 = unbounded
 	Choices []string
 	Lossy   []string // choices that may change the model's answers
 	Dead    bool     // parsed, but read by nothing in any version checked
-	Since   Version  // first version that has it; zero = all
-	Until   Version  // first version that lacks it; zero = none
-	Renamed string   // the flag that took its place at Until
 	Tunable bool     // worth a place in a search space
+
+	// From the release table.
+	Since   Version // first known release that has it; zero = all have
+	Until   Version // first known release that lacks it; zero = the newest has it
+	Renamed string  // the flag that took its place at Until, or that it is deprecated for
 }
+
+// knobTable is the table with what the release table says of every flag.
+var knobTable = sync.OnceValue(func() []Knob {
+	table := slices.Concat(memoryKnobs, cacheKnobs, gpuKnobs, serviceKnobs)
+	oldest := known().versions[0]
+	for i := range table {
+		k := &table[i]
+		if first, _, ok := firstAndLast(k.Name); ok && first != oldest {
+			k.Since = first
+		}
+		k.Until, _ = goneSince(k.Name)
+		for _, r := range renames {
+			if r.old == k.Name {
+				k.Renamed = r.new
+			}
+		}
+	}
+	return table
+})
 
 // Lookup returns the knob of a flag name (without dashes).
 func Lookup(name string) (Knob, bool) {
-	for _, k := range knobs {
+	for _, k := range knobTable() {
 		if k.Name == name {
 			return k, true
 		}
@@ -52,23 +92,7 @@ func Lookup(name string) (Knob, bool) {
 }
 
 // Knobs returns the whole table in its order of meaning: memory, scheduling, cache, graphs, ...
-func Knobs() []Knob { return slices.Clone(knobs) }
-
-//go:embed flags.txt
-var flagList string
-
-// flagNames are the long options of SGLang 0.5.23, from its own --help.
-var flagNames = sync.OnceValue(func() []string { return strings.Fields(flagList) })
-
-// Known reports whether a name is a flag of SGLang 0.5.23, or of an older version as far as the
-// table knows it. Environment variables ("env.NAME") are always known.
-func Known(name string) bool {
-	if rest, ok := strings.CutPrefix(name, EnvPrefix); ok {
-		return rest != ""
-	}
-	_, inTable := Lookup(name)
-	return inTable || slices.Contains(flagNames(), name)
-}
+func Knobs() []Knob { return slices.Clone(knobTable()) }
 
 // Suggest returns the known flag nearest to a misspelt one, or "" when none is near. Underscores
 // for hyphens and leading dashes are the commonest mistakes.
@@ -95,13 +119,14 @@ func Suggest(name string) string {
 
 // candidates are the table's names first: among equally near names the better known one wins.
 func candidates() []string {
-	out := make([]string, 0, len(knobs)+len(flagNames()))
-	for _, k := range knobs {
+	newest, _ := FlagsOf(Version{})
+	out := make([]string, 0, len(knobTable())+len(newest))
+	for _, k := range knobTable() {
 		if k.Until == (Version{}) && !k.Dead {
 			out = append(out, k.Name)
 		}
 	}
-	return append(out, flagNames()...)
+	return append(out, newest.Names()...)
 }
 
 // editDistance is the number of single-letter changes between two words, a swap of neighbours
@@ -183,36 +208,4 @@ func (k Knob) checkNumber(value any) error {
 		return fmt.Errorf("mem-fraction-static must be below 1, not %s", FormatValue(v))
 	}
 	return nil
-}
-
-// CurrentName is the name of a flag in a version: renamed flags are mapped in both directions. A
-// flag the table does not know keeps its name; an unknown version counts as the newest.
-func CurrentName(name string, v Version) string {
-	if v == (Version{}) {
-		v = Version{Major: math.MaxInt}
-	}
-	for range knobs { // a chain of renames is never longer than the table
-		k, ok := Lookup(name)
-		if !ok {
-			return name
-		}
-		switch {
-		case k.Renamed != "" && k.Until != (Version{}) && v.Compare(k.Until) >= 0:
-			name = k.Renamed
-		case k.Since != (Version{}) && v.Compare(k.Since) < 0 && oldName(name) != "":
-			return oldName(name)
-		default:
-			return name
-		}
-	}
-	return name
-}
-
-func oldName(name string) string {
-	for _, k := range knobs {
-		if k.Renamed == name {
-			return k.Name
-		}
-	}
-	return ""
 }

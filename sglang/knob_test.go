@@ -30,6 +30,11 @@ func TestKnobTable(t *testing.T) {
 				t.Errorf("default of %s: %v", k.Name, err)
 			}
 		}
+		for what, text := range map[string]string{"effect": k.Effect, "risk": k.Risk, "group": string(k.Group)} {
+			if text == "" || strings.HasSuffix(text, ".") {
+				t.Errorf("%s: %s %q, want a sentence fragment", k.Name, what, text)
+			}
+		}
 		if k.Renamed != "" {
 			if _, ok := sglang.Lookup(k.Renamed); !ok {
 				t.Errorf("%s was renamed to %s, which is not in the table", k.Name, k.Renamed)
@@ -136,6 +141,35 @@ func TestLossy(t *testing.T) {
 		{"quantization", "unquant", false},
 		{"speculative-accept-threshold-single", 0.9, true},
 		{"speculative-accept-threshold-acc", 1.0, false},
+		{"quantization", "", false},
+		{"torchao-config", "int4wo-128", true},
+		{"torchao-config", "", false},
+		{"modelopt-quant", "fp8", true},
+		{"quantize-and-serve", true, true},
+		{"quantize-and-serve", false, false},
+		{"json-model-override-args", "{}", false},
+		{"json-model-override-args", `{"num_hidden_layers": 2}`, true},
+		{"load-format", "auto", false},
+		{"load-format", "dummy", true},
+		{"load-format", "bitsandbytes", true},
+		{"dtype", "float16", true},
+		{"dtype", "bfloat16", false},
+		{"mamba-ssm-dtype", "bfloat16", true},
+		{"mamba-ssm-dtype", "float32", false},
+		{"enable-double-sparsity", true, true},
+		{"hierarchical-sparse-attention-extra-config", `{"algorithm": "quest"}`, true},
+		{"deepep-dispatcher-output-dtype", "fp8", true},
+		{"deepep-dispatcher-output-dtype", "auto", false},
+		{"nsa-prefill-backend", "flashmla_sparse", false},
+		{"dsa-prefill-backend", "flashmla_sparse_q8", true},
+		{"enable-quant-communications", true, true},
+		{"enable-tf32-matmul", true, true},
+		{"sampling-defaults", "openai", true},
+		{"sampling-defaults", "model", false},
+		{"prefill-kv-cache-dequant-dtype", "auto", false},
+		{"speculative-draft-model-quantization", "fp8", false}, // the model checks every draft
+		{"enable-nan-detection", true, false},
+		{"enable-fp32-lm-head", true, false},
 		{"mem-fraction-static", 0.9, false},
 		{"env.NCCL_ALGO", "Ring", false},
 	} {
@@ -146,11 +180,30 @@ func TestLossy(t *testing.T) {
 	if sglang.LossyDtype("torch.bfloat16") || sglang.LossyDtype("") || !sglang.LossyDtype("torch.float8_e4m3fn") {
 		t.Error("LossyDtype misjudges a printed dtype")
 	}
-	if !sglang.AutoKVIsLossy(map[string]any{"quantization_config": map[string]any{"kv_cache_quant_algo": "FP8"}}) {
-		t.Error("a checkpoint that names an FP8 KV cache makes auto lossy")
-	}
-	if sglang.AutoKVIsLossy(map[string]any{"quantization_config": map[string]any{"quant_method": "fp8"}}) {
-		t.Error("FP8 weights alone do not change the KV cache")
+}
+
+func TestAutoKVIsLossy(t *testing.T) {
+	t.Parallel()
+	type m = map[string]any
+	for _, tt := range []struct {
+		name, version string
+		config        m
+		want          bool
+	}{
+		{name: "ModelOpt in config.json", config: m{"quantization_config": m{"quant_algo": "NVFP4", "kv_cache_scheme": m{"type": "float", "num_bits": 8.0}}}, want: true},
+		{name: "hf_quant_config.json", config: m{"quantization": m{"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, want: true},
+		{name: "of a text model inside", config: m{"text_config": m{"quantization_config": m{"kv_cache_quant_algo": "fp8"}}}, want: true},
+		{name: "before SGLang followed it", version: "0.5.5.post3", config: m{"quantization": m{"kv_cache_quant_algo": "FP8"}}},
+		{name: "since then", version: "0.5.6", config: m{"quantization": m{"kv_cache_quant_algo": "FP8"}}, want: true},
+		{name: "FP8 weights alone", config: m{"quantization_config": m{"quant_method": "fp8"}}},
+		{name: "no KV quantization", config: m{"quantization": m{"quant_algo": "FP8", "kv_cache_quant_algo": nil}}},
+		{name: "compressed tensors are not followed", config: m{"quantization_config": m{"quant_method": "compressed-tensors", "kv_cache_scheme": m{"type": "float", "num_bits": 8.0}}}},
+		{name: "integers", config: m{"quantization_config": m{"quant_algo": "W8A8", "kv_cache_scheme": m{"type": "int", "num_bits": 8.0}}}},
+		{name: "nothing", config: m{}},
+	} {
+		if got := sglang.AutoKVIsLossy(tt.config, version(t, tt.version)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -158,7 +211,14 @@ func TestCurrentName(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, version, want string }{
 		{"cuda-graph-max-bs", "0.5.23", "cuda-graph-max-bs-decode"},
-		{"cuda-graph-max-bs", "0.5.18", "cuda-graph-max-bs"},
+		{"cuda-graph-max-bs", "0.5.18", "cuda-graph-max-bs-decode"},
+		{"cuda-graph-max-bs", "0.5.12", "cuda-graph-max-bs"},
+		{"nsa-prefill", "0.5.23", "dsa-prefill-backend"},
+		{"dsa-prefill-backend", "0.5.9", "nsa-prefill-backend"},
+		{"dsa-prefill-backend", "0.5.3.post3", "nsa-prefill"},
+		{"tensor-parallel-size", "0.5.23", "tp-size"},
+		{"tensor-parallel-size", "0.4.6.post5", "tp-size"},
+		{"attn-cp-size", "0.5.9", "attn-cp-size"},
 		{"cuda-graph-max-bs-decode", "0.5.9", "cuda-graph-max-bs"},
 		{"cuda-graph-max-bs-decode", "0.5.23", "cuda-graph-max-bs-decode"},
 		{"mem-fraction-static", "0.4.6.post5", "mem-fraction-static"},

@@ -1,19 +1,11 @@
 package sglang
 
-import (
-	"bytes"
-	"math"
-	"strconv"
-	"strings"
-	"unicode/utf8"
-)
+import "bytes"
 
 const (
 	// maxSegment is how much of one line (or of one step of a progress bar) is looked at. The rest
 	// is counted and dropped: SGLang writes no meaningful line of this length, prompts are longer.
 	maxSegment = 64 << 10
-	// maxText bounds Event.Text.
-	maxText = 400
 	// maxRanks bounds the per-rank memory of a Reader.
 	maxRanks = 4096
 )
@@ -22,131 +14,317 @@ const (
 // keeps a bounded amount of memory however long the log or one of its lines is. The zero value is
 // not usable; call NewReader. A Reader is not safe for concurrent use.
 type Reader struct {
-	facts LogFacts
-	ranks map[int]*rankState
-	tb    traceback
+	facts     LogFacts
+	ranks     map[[3]int]*rankState // by DP, PP and TP rank
+	latest    *rankState            // of the rank of latestKey, the last one asked for
+	latestKey [3]int
+	tbs       tracebacks
+	echo      echo
+	batch     batch         // the batch line just read
+	last      [2]savedBatch // last prefill and last decode line
 
-	buf     []byte // current segment, at most maxSegment
-	line    int    // number of the current physical line
-	start   int64  // offset of its first byte
-	stopped bool   // SIGTERM was received: children that die now were told to
+	buf     []byte // current segment as far as earlier chunks held it, at most maxSegment
+	long    bool   // buf lost bytes
+	stepped bool   // a \r was seen in the current line
+	outer   wrap   // what its first segment was wrapped in
+	clean   []byte // the segment without colours
+	record  []byte // the text of a JSON record
+	joined  [2]joined
+
+	line    int     // number of the current physical line
+	start   int64   // offset of its first byte
+	stopped bool    // SIGTERM was received: children that die now were told to
+	collect bool    // somebody wants the events
+	events  []Event // those that Feed and Close will return
 }
 
-// rankState is what is remembered of one rank's lines.
-type rankState struct {
-	phase    Phase
-	graphGiB float64
+// joined is the beginning of a line that a container runtime splits over several records, one for
+// each of stdout and stderr.
+type joined struct {
+	text  []byte
+	wrap  wrap
+	line  int
+	start int64
 }
 
 // NewReader returns a Reader at the beginning of an empty log.
 func NewReader() *Reader {
-	return &Reader{ranks: map[int]*rankState{}, line: 1, facts: LogFacts{Phase: PhaseLaunch}}
+	return &Reader{
+		ranks: map[[3]int]*rankState{}, line: 1,
+		facts: LogFacts{Phase: PhaseLaunch, First: map[string]Event{}, Last: map[string]Event{}},
+	}
 }
 
 // Feed takes the next bytes of the log and returns the events of the lines (and progress-bar steps)
 // they completed, in order. A line ends at \n only; a \r ends one step of a bar, which is its own
 // event on the same line number. Feed keeps no reference to chunk.
 func (r *Reader) Feed(chunk []byte) []Event {
-	var events []Event
+	r.collect = true
+	r.read(chunk)
+	return r.collected()
+}
+
+// Write is Feed for those who want the facts only: it makes no Event for each of the millions of
+// batch lines a busy server prints, and so is much faster. It never fails.
+func (r *Reader) Write(chunk []byte) (int, error) {
+	r.read(chunk)
+	return len(chunk), nil
+}
+
+// collected hands over the events and stops collecting.
+func (r *Reader) collected() []Event {
+	events := r.events
+	r.events, r.collect = nil, false
+	return events
+}
+
+func (r *Reader) read(chunk []byte) {
 	for len(chunk) > 0 {
-		end := bytes.IndexAny(chunk, "\n\r")
+		end := bytes.IndexByte(chunk, '\n')
 		if end < 0 {
-			r.keep(chunk)
+			r.part(chunk, false)
 			r.facts.Bytes += int64(len(chunk))
 			break
 		}
-		r.keep(chunk[:end])
 		r.facts.Bytes += int64(end + 1)
-		if ev, ok := r.segment(); ok {
-			events = append(events, ev)
+		if line := chunk[:end]; len(r.buf) > 0 || r.stepped || r.long || !r.batchLine(line) {
+			r.part(line, true)
 		}
-		if chunk[end] == '\n' {
-			r.facts.Lines++
-			r.line++
-			r.start = r.facts.Bytes
-		}
+		r.countLong()
+		r.facts.Lines++
+		r.line++
+		r.start = r.facts.Bytes
 		chunk = chunk[end+1:]
 	}
-	return events
+}
+
+// countLong notes that the current line, which has ended, is a long one.
+func (r *Reader) countLong() {
+	if r.facts.Bytes-r.start > maxSegment {
+		r.facts.LongLines++
+	}
 }
 
 // Close says that the log has ended. It returns the event of a last line without \n.
 func (r *Reader) Close() []Event {
-	if len(r.buf) == 0 {
-		return nil
+	r.collect = true
+	if len(r.buf) > 0 || r.stepped {
+		r.facts.Lines++
+		r.countLong()
+		r.part(nil, true)
 	}
-	r.facts.Lines++
-	if ev, ok := r.segment(); ok {
-		return []Event{ev}
+	for i := range r.joined {
+		r.endJoined(&r.joined[i], false)
 	}
-	return nil
+	return r.collected()
 }
 
-// ParseLine reads one line on its own: no traceback, no earlier lines. Of a line that holds the
-// steps of a progress bar, separated by \r, it returns the last event. Event.Line and Offset are 0,
-// Phase is the phase the line itself proves, or "".
-func ParseLine(line string) (Event, bool) {
-	var last Event
-	var ok bool
-	for _, segment := range strings.Split(strings.TrimRight(line, "\r\n"), "\r") {
-		if len(segment) > maxSegment {
-			segment = segment[:maxSegment]
+// part takes the next bytes of the current line: whole says that the line ends with them. Every \r
+// ends a segment of its own.
+func (r *Reader) part(part []byte, whole bool) {
+	for {
+		i := bytes.IndexByte(part, '\r')
+		if i < 0 {
+			break
 		}
-		if p, ev := recognize(parseFrame(segment)); p != nil {
-			last, ok = ev, true
-			last.Phase = p.phase
-		}
+		r.endSegment(part[:i])
+		r.stepped = true
+		part = part[i+1:]
 	}
-	return last, ok
+	if !whole {
+		r.keep(part)
+		return
+	}
+	if !r.stepped || len(r.buf)+len(part) > 0 { // "\r\n" ends one segment, not two
+		r.endSegment(part)
+	}
+	r.stepped = false
+}
+
+// endSegment handles the segment that ends with part.
+func (r *Reader) endSegment(part []byte) {
+	segment := part
+	if len(r.buf) > 0 {
+		r.keep(part)
+		segment = r.buf
+	}
+	cut := r.long || len(segment) > maxSegment
+	r.segment(segment[:min(len(segment), maxSegment)], cut)
+	r.buf, r.long = r.buf[:0], false
 }
 
 func (r *Reader) keep(part []byte) {
 	if room := maxSegment - len(r.buf); room < len(part) {
-		part = part[:max(room, 0)]
+		part, r.long = part[:room], true
 	}
 	r.buf = append(r.buf, part...)
 }
 
-// segment handles the finished segment in buf.
-func (r *Reader) segment() (Event, bool) {
-	text := string(r.buf)
-	r.buf = r.buf[:0]
-	f := parseFrame(text)
-	if !f.prefixed {
-		if r.tb.feed(f.msg) {
-			return Event{}, false
+// batchLine is the short way of a line that is one batch line in SGLang's frame and nothing else. It
+// reports false, having changed nothing, for any other.
+func (r *Reader) batchLine(line []byte) bool {
+	const shortest = len(stampShape) + len("] Decode batch")
+	if len(line) < shortest || r.echo.quote != 0 {
+		return false
+	}
+	f := frame{rank: -1, dp: -1, pp: -1}
+	if !f.open(line) || !isPlain(line[1:len(line)-len(f.msg)]) || !r.batch.parse(f.msg) {
+		return false
+	}
+	r.foldBatch(&f)
+	return true
+}
+
+// segment handles one finished segment. cut says that it was longer.
+func (r *Reader) segment(text []byte, cut bool) {
+	text = r.cleaned(text)
+	if record, ok := jsonLog(text, r.record[:0]); ok {
+		r.record = record.text
+		r.facts.Wrapped++
+		r.recordText(record, cut)
+		return
+	}
+	text, w := r.unwrapped(text)
+	if w.record {
+		if j := &r.joined[w.stream]; w.partial || len(j.text) > 0 {
+			r.join(j, text, w, cut)
+			return
 		}
-		if strings.HasPrefix(f.msg, "Traceback (most recent call last)") {
-			r.tb.begin(f.rank, false)
-			return Event{}, false
+	}
+	r.message(text, w, cut)
+}
+
+// unwrapped takes prefixes off a segment. The steps of a bar have none of their own: the line's
+// stands before the first.
+func (r *Reader) unwrapped(text []byte) ([]byte, wrap) {
+	inner, w := unwrap(text)
+	switch {
+	case len(inner) < len(text):
+		if w.rank < 0 {
+			r.facts.Wrapped++
 		}
-	} else if who, _, ok := strings.Cut(f.msg, " hit an exception: Traceback"); ok && !strings.Contains(who, " ") {
-		r.tb.begin(f.rank, true)
-		r.enter(r.rank(f.rank), "")
-		return Event{}, false
+	case r.stepped:
+		w.source, w.rank = r.outer.source, r.outer.rank
+		if r.outer.ray {
+			inner = cutRayRemark(inner)
+		}
+	}
+	if !r.stepped {
+		r.outer = w
+	}
+	return inner, w
+}
+
+// cleaned is a line without terminal sequences and NUL bytes.
+func (r *Reader) cleaned(text []byte) []byte {
+	if !isDirty(text) {
+		return text
+	}
+	r.facts.Coloured++
+	r.clean = appendClean(r.clean[:0], text)
+	return r.clean
+}
+
+// recordText handles the text of a JSON record.
+func (r *Reader) recordText(record jsonRecord, cut bool) {
+	w := wrap{rank: -1, stream: record.stream, partial: record.partial}
+	if j := &r.joined[w.stream]; w.partial || len(j.text) > 0 {
+		r.join(j, record.text, w, cut)
+		return
+	}
+	r.steps(record.text, cut)
+}
+
+// steps handles the text of a record, which may hold a progress bar and colours.
+func (r *Reader) steps(text []byte, cut bool) {
+	text = r.cleaned(text)
+	for len(text) > 0 {
+		step, rest, _ := bytes.Cut(text, []byte("\r"))
+		inner, w := unwrap(step)
+		r.message(inner, w, cut && len(rest) == 0)
+		text = rest
+	}
+}
+
+// join adds one record to a line in parts, and handles the line when it is whole.
+func (r *Reader) join(j *joined, text []byte, w wrap, cut bool) {
+	if len(j.text) == 0 {
+		j.line, j.start, j.wrap = r.line, r.start, w
+	}
+	if room := maxSegment - len(j.text); room < len(text) {
+		text, cut = text[:room], true
+	}
+	j.text = append(j.text, text...)
+	if !w.partial {
+		r.endJoined(j, cut)
+	}
+}
+
+// endJoined handles a line in parts, at the place where it began.
+func (r *Reader) endJoined(j *joined, cut bool) {
+	if len(j.text) == 0 {
+		return
+	}
+	line, start := r.line, r.start
+	r.line, r.start = j.line, j.start
+	if j.wrap.record {
+		r.message(j.text, j.wrap, cut)
+	} else {
+		r.steps(j.text, cut)
+	}
+	r.line, r.start = line, start
+	j.text = j.text[:0]
+}
+
+// message handles a line that is out of its wrapper: the messages written into it, in order.
+func (r *Reader) message(text []byte, w wrap, cut bool) {
+	p := cutPieces(text, w)
+	for f, ok := p.next(); ok; f, ok = p.next() {
+		r.piece(&f, cut && len(p.rest) == 0)
+	}
+}
+
+// piece handles one message.
+func (r *Reader) piece(f *frame, cut bool) {
+	if r.echo.swallow(f) {
+		r.facts.Echoed++
+		return
+	}
+	if r.batch.parse(f.msg) {
+		r.foldBatch(f)
+		return
+	}
+	if isRequest(f.msg) {
+		r.facts.Echoed++
+	}
+	r.echo.begin(f, cut)
+	if r.tbs.feed(f) {
+		return
+	}
+	if r.tbs.start(f) {
+		r.rank(f.dp, f.pp, f.rank)
+		return
 	}
 	p, ev := recognize(f)
-	if p == nil {
-		if f.prefixed {
-			r.rank(f.rank)
-		}
-		return Event{}, false
+	if p == nil && r.tbs.wait(f) && endsTraceback(f.msg) {
+		p, ev = namelessException(f)
 	}
-	return r.accept(p, ev, f), true
+	if p != nil {
+		r.accept(p, ev, f)
+	} else if f.prefixed {
+		r.rank(f.dp, f.pp, f.rank)
+	}
 }
 
 // accept completes an event with what only the Reader knows and folds it into the facts.
-func (r *Reader) accept(p *pattern, ev Event, f frame) Event {
-	ev.Line, ev.Offset = r.line, r.start
+func (r *Reader) accept(p *pattern, ev Event, f *frame) {
+	ev.Line, ev.Offset, ev.Before = r.line, r.start, r.facts.Decodes+r.facts.Prefills
 	lvl := p.level
-	if r.tb.open && !f.prefixed && lvl == fatal {
-		ev.Rank = r.tb.rank
-		lvl = r.endTraceback(&ev)
-	} else if ev.Kind == "traceback_last" && r.facts.Ready {
-		lvl = note // an exception without a dying process: one request failed
+	if lvl == fatal {
+		lvl = r.weigh(&ev, f)
 	}
-	rank := r.rank(ev.Rank)
-	r.enter(rank, r.phaseOf(p, ev))
+	rank := r.rank(ev.DP, ev.PP, ev.Rank)
+	r.enter(rank, p.phase)
 	if p.kind == "sigterm" || p.kind == "graceful_exit" {
 		r.stopped = true
 	}
@@ -158,16 +336,39 @@ func (r *Reader) accept(p *pattern, ev Event, f frame) Event {
 		ev.Phase = r.facts.Phase // the launcher speaks for all; while serving only rank 0 prints batches
 	}
 	r.fold(ev, lvl, rank)
-	return ev
+	r.emit(ev)
 }
 
-// endTraceback closes the traceback whose exception ev is and says how much it matters.
-func (r *Reader) endTraceback(ev *Event) level {
-	defer r.tb.end()
-	if r.tb.where != "" {
-		ev.word("where", r.tb.where)
+// emit keeps an event as first and last of its kind and hands it to whoever wants events.
+func (r *Reader) emit(ev Event) {
+	if _, seen := r.facts.First[ev.Kind]; !seen {
+		r.facts.First[ev.Kind] = ev
 	}
-	if ev.Kind == "traceback_last" && !r.tb.fatal && r.facts.Ready {
+	r.facts.Last[ev.Kind] = ev
+	if r.collect {
+		r.events = append(r.events, ev)
+	}
+}
+
+// weigh closes the traceback that a fatal line ends, if it ends one, and says how much the line
+// matters: an exception without a dying process, once the server serves, is one failed request.
+func (r *Reader) weigh(ev *Event, f *frame) level {
+	var tb traceback
+	if endsTraceback(f.msg) {
+		gpu := -1
+		if n, ok := ev.Values["gpu"]; ok {
+			gpu = int(n)
+		}
+		var ended bool
+		if tb, ended = r.tbs.end(f, gpu); ended {
+			ev.Rank, ev.DP, ev.PP = tb.rank, tb.dp, tb.pp
+			ev.word("where", tb.where)
+			if tb.chain {
+				ev.word("chained", "true")
+			}
+		}
+	}
+	if ev.Kind == kindException && !tb.fatal && r.facts.Ready {
 		return note
 	}
 	return fatal
@@ -183,83 +384,4 @@ func (r *Reader) ordered(ev Event) bool {
 		return r.stopped
 	}
 	return false
-}
-
-// recognize matches a framed line against the table and fills what the line alone says.
-func recognize(f frame) (*pattern, Event) {
-	msg := f.msg
-	if !f.prefixed && startsIndented(msg) {
-		if !isBar(msg) {
-			return nil, Event{} // source lines of a traceback quote failures
-		}
-		msg = strings.TrimLeft(msg, " \t")
-	}
-	p, ev := table.match(msg, f.prefixed)
-	if p == nil {
-		return nil, ev
-	}
-	ev.At, ev.Rank = f.at, f.rank
-	switch p.kind {
-	case "server_args":
-		parseServerArgs(&ev, msg)
-	case "shard_progress":
-		if s, ok := clockSeconds(ev.Words["eta"]); ok {
-			ev.Values["load_eta_s"] = s
-		}
-		delete(ev.Words, "eta")
-	case "kv_allocated":
-		if v, split := ev.Values["v_gb"]; split {
-			ev.Values["kv_cache_gb"] = math.Round((ev.Values["k_gb"]+v)*100) / 100
-		}
-	case "nccl_error":
-		if rest, ok := strings.CutPrefix(msg, "[rank"); ok && !f.prefixed {
-			n, _, _ := strings.Cut(rest, "]")
-			if rank, err := strconv.Atoi(n); err == nil {
-				ev.Rank = rank
-			}
-		}
-	case "gpu_oom":
-		if strings.Contains(msg, " graph failed: ") {
-			ev.word("where", "graph")
-		}
-	}
-	ev.Text = shortText(msg)
-	return p, ev
-}
-
-// shortText is what is kept of a line to show: masked, valid UTF-8, at most maxText bytes.
-func shortText(msg string) string {
-	const beforeMask = 1024 // masking 64 KiB to keep 400 bytes would be waste
-	if len(msg) > beforeMask {
-		msg = msg[:beforeMask]
-	}
-	msg = strings.ToValidUTF8(Mask(msg), "\uFFFD")
-	if len(msg) > maxText {
-		cut := maxText
-		for cut > 0 && !utf8.RuneStart(msg[cut]) {
-			cut--
-		}
-		msg = msg[:cut]
-	}
-	return strings.Clone(msg)
-}
-
-func startsIndented(msg string) bool {
-	return msg != "" && (msg[0] == ' ' || msg[0] == '\t')
-}
-
-// clockSeconds reads tqdm's "06:39" or "1:06:39".
-func clockSeconds(text string) (float64, bool) {
-	if text == "" {
-		return 0, false
-	}
-	total := 0
-	for _, part := range strings.Split(text, ":") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return 0, false
-		}
-		total = total*60 + n
-	}
-	return float64(total), true
 }

@@ -93,7 +93,7 @@ func TestParseLine(t *testing.T) {
 		},
 		{
 			line: stamp + "Decode batch [77], #running-req: 12, #full token: 30012, full token usage: 0.19, #swa token: 120, swa token usage: 0.01, cuda graph: True, gen throughput (token/s): 412.33, #queue-req: 5, ", kind: "decode_batch",
-			values: map[string]float64{"running": 12, "tokens": 30012, "token_usage": 0.19, "gen_tok_s": 412.33, "queue": 5},
+			values: map[string]float64{"running": 12, "tokens": 30012, "token_usage": 0.19, "swa_token_usage": 0.01, "gen_tok_s": 412.33, "queue": 5},
 		},
 		{line: stamp + "KV cache pool is full. Retract requests. #retracted_reqs: 3, #new_tokens_gained: 18234, #new_token_ratio: 0.5910 -> 0.9270", kind: "retract", values: map[string]float64{"retracted": 3}},
 		{

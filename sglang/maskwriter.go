@@ -54,15 +54,28 @@ func (m *MaskWriter) Flush() error {
 }
 
 func (m *MaskWriter) emit(end int) error {
-	var out []byte
-	for _, line := range bytes.SplitAfter(m.buf[:end], []byte("\n")) {
-		out = append(out, m.mask(line)...)
+	out := m.buf[:end]
+	if m.suspect(out) {
+		out = nil
+		for line := range bytes.Lines(m.buf[:end]) {
+			out = append(out, m.mask(line)...)
+		}
 	}
+	_, err := m.w.Write(out)
 	m.buf = append(m.buf[:0], m.buf[end:]...)
-	if _, err := m.w.Write(out); err != nil {
+	if err != nil {
 		return fmt.Errorf("write masked log: %w", err)
 	}
 	return nil
+}
+
+// suspect reports whether some line of text may hold a secret. Most pieces of a log hold none, and
+// are passed on as they are.
+func (m *MaskWriter) suspect(text []byte) bool {
+	if secretRules.match(text) != 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.secrets, func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
 func (m *MaskWriter) mask(line []byte) []byte {

@@ -1,6 +1,7 @@
 package sglang
 
 import (
+	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,20 +38,28 @@ type pattern struct {
 
 	compiled *regexp.Regexp
 	groups   []string
+	literal  []byte // starts or has
+	second   []byte // also
 }
+
+// kindException is the kind of the rows for any exception at all.
+const kindException = "traceback_last"
 
 // index is the table prepared for matching.
 type index struct {
 	starts [256][]*pattern // by first byte of the message
 	has    []*pattern
+	finder *finder             // of the literals of has
+	kinds  map[string]*pattern // first row of each kind
 }
 
 var table = buildIndex(patterns)
 
 func buildIndex(rows []pattern) *index {
-	idx := &index{}
+	idx := &index{kinds: make(map[string]*pattern, len(rows))}
 	for i := range rows {
 		p := &rows[i]
+		p.literal, p.second = []byte(p.starts+p.has), []byte(p.also)
 		if p.re != "" {
 			p.compiled = regexp.MustCompile(p.re)
 			p.groups = p.compiled.SubexpNames()
@@ -60,44 +69,58 @@ func buildIndex(rows []pattern) *index {
 		} else {
 			idx.has = append(idx.has, p)
 		}
+		if idx.kinds[p.kind] == nil {
+			idx.kinds[p.kind] = p
+		}
 	}
+	literals := make([]string, len(idx.has))
+	for i, p := range idx.has {
+		literals[i] = p.has
+	}
+	idx.finder = newFinder(literals...)
 	return idx
 }
 
-// match finds the first row that fits a message and returns the event's kind, numbers and words.
-func (idx *index) match(msg string, prefixed bool) (*pattern, Event) {
-	if msg == "" {
+// match finds the first row that fits a message and returns the event's kind, numbers and words. A
+// message that fits none costs no memory.
+func (idx *index) match(msg []byte, prefixed bool) (*pattern, Event) {
+	if len(msg) == 0 {
 		return nil, Event{}
 	}
 	for _, p := range idx.starts[msg[0]] {
-		if strings.HasPrefix(msg, p.starts) {
+		if bytes.HasPrefix(msg, p.literal) {
 			if ev, ok := p.apply(msg); ok {
 				return p, ev
 			}
 		}
 	}
-	if prefixed && !looksLikeException(msg) || isEcho(msg) {
+	if prefixed && !looksLikeException(msg) && !isNCCL(msg) {
 		return nil, Event{}
 	}
-	for _, p := range idx.has {
-		if strings.Contains(msg, p.has) {
-			if ev, ok := p.apply(msg); ok {
-				return p, ev
-			}
+	set, any := idx.finder.find(msg)
+	if !any || isEcho(msg) {
+		return nil, Event{}
+	}
+	for i := set.next(); i >= 0; i = set.next() {
+		if ev, ok := idx.has[i].apply(msg); ok {
+			return idx.has[i], ev
 		}
 	}
 	return nil, Event{}
 }
 
-func (p *pattern) apply(msg string) (Event, bool) {
-	ev := Event{Kind: p.kind, Rank: -1}
-	if p.also != "" && !strings.Contains(msg, p.also) {
+func (p *pattern) apply(msg []byte) (Event, bool) {
+	ev := Event{Kind: p.kind, Rank: -1, DP: -1, PP: -1}
+	if len(p.second) > 0 && !bytes.Contains(msg, p.second) {
 		return ev, false
 	}
 	if p.compiled == nil {
 		return ev, true
 	}
-	at := p.compiled.FindStringSubmatchIndex(msg)
+	if p.kind == kindException && !endsTraceback(msg) {
+		return ev, false // its literals are everywhere; this spares the expression
+	}
+	at := p.compiled.FindSubmatchIndex(msg)
 	if at == nil {
 		return ev, false
 	}
@@ -105,7 +128,7 @@ func (p *pattern) apply(msg string) (Event, bool) {
 		if name == "" || at[2*i] < 0 {
 			continue
 		}
-		ev.set(name, msg[at[2*i]:at[2*i+1]])
+		ev.set(name, string(msg[at[2*i]:at[2*i+1]]))
 	}
 	return ev, true
 }
@@ -113,10 +136,10 @@ func (p *pattern) apply(msg string) (Event, bool) {
 // set stores one captured group as pattern describes.
 func (ev *Event) set(name, text string) {
 	if name[0] >= 'A' && name[0] <= 'Z' {
-		ev.word(strings.ToLower(name[:1])+name[1:], strings.Clone(text))
+		ev.word(strings.ToLower(name[:1])+name[1:], text)
 		return
 	}
-	if v, ok := parseNumber(text, name); ok {
+	if v, ok := printedNumber(text, name); ok {
 		if ev.Values == nil {
 			ev.Values = make(map[string]float64, 8)
 		}
@@ -134,8 +157,8 @@ func (ev *Event) word(name, text string) {
 	ev.Words[name] = text
 }
 
-// parseNumber reads "12", "0.5", "448.00 MiB" (converted to the unit name ends in).
-func parseNumber(text, name string) (float64, bool) {
+// printedNumber reads "12", "0.5", "448.00 MiB" (converted to the unit name ends in).
+func printedNumber(text, name string) (float64, bool) {
 	text = strings.TrimRight(text, ".,")
 	number, unit, hasUnit := strings.Cut(text, " ")
 	v, err := strconv.ParseFloat(number, 64)
@@ -151,30 +174,55 @@ func parseNumber(text, name string) (float64, bool) {
 	return v, true
 }
 
-// isEcho reports whether a line repeats what a client sent (--log-requests and debug dumps).
-// Failure words in it mean nothing.
-func isEcho(msg string) bool {
-	if msg[0] == '{' { // --log-requests-format json
-		return true
+// isNCCL reports whether msg is NCCL's own: it frames its warnings with a time as SGLang does.
+func isNCCL(msg []byte) bool { return bytes.Contains(msg, []byte(" NCCL WARN ")) }
+
+// looksLikeException reports whether msg has the shape "SomeError: text" (with a dotted name).
+func looksLikeException(msg []byte) bool {
+	const longest = 160
+	end := bytes.IndexByte(msg[:min(len(msg), longest)], ':')
+	if end < 0 || end+1 < len(msg) && msg[end+1] != ' ' || bytes.ContainsAny(msg[:end], " \t='\"(") {
+		return false
 	}
-	for _, sign := range echoes {
-		if strings.Contains(msg, sign) {
+	return bytes.HasSuffix(msg[:end], []byte("Error")) || bytes.HasSuffix(msg[:end], []byte("Exception"))
+}
+
+// endsTraceback reports whether msg can be the exception that ends an open traceback: a class name
+// and its text ("zmq.error.Again: no"), or a class name alone ("KeyboardInterrupt").
+func endsTraceback(msg []byte) bool {
+	const longest = 160
+	name, _, text := bytes.Cut(msg[:min(len(msg), longest)], []byte(": "))
+	if !text {
+		name = bytes.TrimRight(name, ": ")
+	}
+	if !isDottedName(name) {
+		return false
+	}
+	class := name[bytes.LastIndexByte(name, '.')+1:]
+	if !text {
+		return isExceptionName(class)
+	}
+	return class[0] >= 'A' && class[0] <= 'Z' && !bytes.Equal(class, bytes.ToUpper(class)) || len(class) < len(name)
+}
+
+func isExceptionName(class []byte) bool {
+	for _, end := range []string{"Error", "Exception", "Interrupt", "Exit"} {
+		if bytes.HasSuffix(class, []byte(end)) {
 			return true
 		}
 	}
 	return false
 }
 
-var echoes = []string{
-	"Receive: obj=", "Receive OpenAI", "Finish: obj=", "ReqInput(", "Req(rid=", "text='", `text="`, "origin_input_text",
-	"'messages': ", `"messages": `, "prompt='", `prompt="`, `"prompt": `, `"text": `, "'text': ",
-}
-
-// looksLikeException reports whether msg has the shape "SomeError: text" (with a dotted name).
-func looksLikeException(msg string) bool {
-	name, _, ok := strings.Cut(msg, ": ")
-	if !ok || strings.ContainsAny(name, " \t='\"(") {
-		return false
+func isDottedName(name []byte) bool {
+	for i, c := range name {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
+		case i > 0 && isDigit(c):
+		case i > 0 && i+1 < len(name) && c == '.' && name[i-1] != '.':
+		default:
+			return false
+		}
 	}
-	return strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")
+	return len(name) > 2
 }

@@ -1,115 +1,165 @@
 package sglang
 
 import (
-	"strconv"
-	"strings"
+	"bytes"
 	"time"
 )
 
-// frame is a log line taken out of its frame: what printed it, when, and the message itself.
+// frame is a log line taken out of what stands around it: who printed it, when, and the message.
 type frame struct {
-	prefixed bool // the "[time ranks] " of SGLang's logger was there
-	at       time.Time
-	rank     int // TP rank, -1 when none is named
-	msg      string
+	prefixed     bool   // the "[time ranks] " of SGLang's logger was there
+	stamp        []byte // its "2026-11-29 14:08:17"
+	rank, dp, pp int    // -1 when not named
+	source       uint32 // tells apart writers whose lines are mixed (see wrap); 0 when not known
+	msg          []byte
 }
 
-const stampLayout = "2006-01-02 15:04:05"
+const stampShape = "[0000-00-00 00:00:00"
 
-// parseFrame strips ANSI colours, what a container runtime or compose puts before a line, a
-// progress bar that the line is glued to, and SGLang's own "[2026-11-29 14:08:17 TP3] " or
-// "[2026-11-29 14:08:17.123 DP1 PP0 TP3 EP3] ".
-func parseFrame(line string) frame {
-	line = stripANSI(line)
-	at := findStamp(line)
-	if at < 0 {
-		return frame{rank: -1, msg: stripStamp(line)}
+// at is the time in the frame: the server's clock, without a zone and a fraction.
+func (f *frame) at() time.Time {
+	s := f.stamp
+	if len(s) < len(stampShape)-1 {
+		return time.Time{}
 	}
-	end := strings.IndexByte(line[at:], ']')
+	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	year, month, day, hour, minute, second := two(0)*100+two(2), two(5), two(8), two(11), two(14), two(17)
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	if t.Day() != day || t.Month() != time.Month(month) || t.Hour() != hour || t.Minute() != minute || t.Second() != second {
+		return time.Time{} // no such date
+	}
+	return t
+}
+
+// open takes SGLang's own "[2026-11-29 14:08:17 TP3] " or "[2026-11-29 14:08:17.123 DP1 PP0 TP3 EP3] "
+// off a line (srt/utils/common.py, configure_logger). It reports false when the line has none.
+func (f *frame) open(line []byte) bool {
+	if !isStamp(line) {
+		return false
+	}
+	const farthest = 96 // a stamp and the ranks of every kind of parallelism
+	head := line[:min(len(line), farthest)]
+	end := bytes.IndexByte(head, ']')
 	if end < 0 {
-		return frame{rank: -1, msg: line}
+		return false
 	}
-	inside := line[at+1 : at+end]
-	f := frame{prefixed: true, rank: -1, msg: strings.TrimPrefix(line[at+end+1:], " ")}
-	f.at, _ = time.Parse(stampLayout, inside[:len(stampLayout)]) // accepts a fraction that is not there
-	for _, word := range strings.Fields(inside[len(stampLayout):]) {
-		if n, ok := strings.CutPrefix(word, "TP"); ok {
-			if rank, err := strconv.Atoi(n); err == nil {
-				f.rank = rank
-			}
-		}
+	f.prefixed, f.stamp = true, line[1:len(stampShape)]
+	f.ranks(line[len(stampShape):end])
+	f.msg = line[end+1:]
+	if len(f.msg) > 0 && f.msg[0] == ' ' {
+		f.msg = f.msg[1:]
 	}
-	return f
+	return true
 }
 
-// findStamp returns the offset of SGLang's "[YYYY-mm-dd HH:MM:SS", or -1. It may stand at the
-// start, behind a container's prefix, or at the end of a progress bar; anywhere else it would be
-// text that some line quotes.
-func findStamp(line string) int {
-	const farthestPrefix = 64
-	for from := 0; ; {
-		i := strings.Index(line[from:], "[20")
-		if i < 0 {
-			return -1
+// ranks reads " DP1 PP0 TP3 EP3".
+func (f *frame) ranks(text []byte) {
+	for i := 0; i+2 < len(text); i++ {
+		if text[i] != ' ' {
+			continue
 		}
-		i += from
-		if isStamp(line[i:]) {
-			if i <= farthestPrefix && !strings.ContainsAny(line[:i], `'"(=`) || isBar(line[:i]) {
-				return i
-			}
-			return -1
+		var to *int
+		switch string(text[i+1 : i+3]) {
+		case "TP":
+			to = &f.rank
+		case "DP":
+			to = &f.dp
+		case "PP":
+			to = &f.pp
+		default:
+			continue
 		}
-		from = i + 1
+		if n, ok := leadingInt(text[i+3:]); ok {
+			*to = n
+		}
 	}
 }
 
-// isStamp reports whether s starts with "[dddd-dd-dd dd:dd:dd".
-func isStamp(s string) bool {
-	const shape = "[0000-00-00 00:00:00"
-	if len(s) < len(shape) {
+// leadingInt reads the digits at the start of text; it refuses what no rank or pid can be.
+func leadingInt(text []byte) (int, bool) {
+	n, digits := 0, 0
+	for digits < len(text) && isDigit(text[digits]) {
+		n = n*10 + int(text[digits]-'0')
+		if digits++; digits > 9 {
+			return 0, false
+		}
+	}
+	return n, digits > 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isStamp reports whether line starts with "[dddd-dd-dd dd:dd:dd".
+func isStamp(line []byte) bool {
+	return len(line) >= len(stampShape) && line[0] == '[' && shaped(line, stampShape)
+}
+
+// shaped reports whether text starts like shape, in which 0 stands for any digit.
+func shaped[T string | []byte](text T, shape string) bool {
+	if len(text) < len(shape) {
 		return false
 	}
 	for i := range len(shape) {
-		if shape[i] == '0' && (s[i] < '0' || s[i] > '9') || shape[i] != '0' && s[i] != shape[i] {
+		if c := text[i]; shape[i] == '0' {
+			if c < '0' || c > '9' {
+				return false
+			}
+		} else if c != shape[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// stripStamp takes a container's own time off a line without SGLang's frame:
-// "[2025-02-27T16:16:31.317Z] text", "2025-02-27T16:16:31Z text".
-func stripStamp(line string) string {
-	word, rest, found := strings.Cut(line, " ")
-	word = strings.TrimPrefix(word, "[")
-	if !found || len(word) < len("2006-01-02T15:04:05") || word[0] != '2' || word[4] != '-' || word[10] != 'T' || word[13] != ':' {
-		return line
-	}
-	return rest
+// isDirty reports whether a line holds terminal sequences, or the NUL bytes of a log that was
+// truncated while it was written.
+func isDirty(line []byte) bool {
+	return bytes.IndexByte(line, '\x1b') >= 0 || bytes.IndexByte(line, 0) >= 0
 }
 
-// isBar reports whether s is (or ends in) a tqdm progress bar.
-func isBar(s string) bool {
-	return strings.Contains(s, "%|") || strings.Contains(s, "% Completed |") || strings.Contains(s, "it/s]") || strings.Contains(s, "s/it]")
-}
-
-// stripANSI removes terminal colour and cursor sequences.
-func stripANSI(s string) string {
-	if strings.IndexByte(s, '\x1b') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\x1b' {
-			b.WriteByte(s[i])
-			continue
+// appendClean appends line to into without terminal sequences and NUL bytes.
+func appendClean(into, line []byte) []byte {
+	for len(line) > 0 {
+		switch line[0] {
+		case 0:
+			line = line[1:]
+		case '\x1b':
+			line = line[sequenceLen(line):]
+		default:
+			into = append(into, line[0])
+			line = line[1:]
 		}
-		if i+1 < len(s) && s[i+1] == '[' {
-			i += 2
-			for i < len(s) && (s[i] < '@' || s[i] > '~') {
-				i++
+	}
+	return into
+}
+
+// sequenceLen is the length of the terminal sequence at the start of text: a colour or a cursor
+// movement, a window title, a choice of characters, or a lone escape byte.
+func sequenceLen(text []byte) int {
+	if len(text) < 2 {
+		return 1
+	}
+	switch text[1] {
+	case '[': // ends with a letter or the like
+		for i := 2; i < len(text); i++ {
+			if text[i] >= '@' && text[i] <= '~' {
+				return i + 1
 			}
 		}
+		return len(text)
+	case ']': // ends with BEL or ESC \
+		const longest = 256
+		head := text[:min(len(text), longest)]
+		if end := bytes.IndexByte(head, '\a'); end > 0 {
+			return end + 1
+		}
+		if end := bytes.Index(head, []byte("\x1b\\")); end > 0 {
+			return end + 2
+		}
+	case '(', ')':
+		return min(3, len(text))
+	case '7', '8', '=', '>', 'M', 'c':
+		return 2
 	}
-	return b.String()
+	return 1
 }

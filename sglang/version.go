@@ -14,9 +14,11 @@ type Version struct {
 	Pre                 bool // a release candidate or development build: before the release
 }
 
-var versionShape = regexp.MustCompile(`(\d+)\.(\d+)(?:\.(\d+))?(?:\.post(\d+))?((?:\.?dev|rc|a|b)\d*)?`)
+var versionShape = regexp.MustCompile(`(?i)(\d+)\.(\d+)(?:\.(\d+))?(?:[-_.]?post(\d+))?([-_.]?(?:rc|a|b|alpha|beta|dev)\.?\d+)?`)
 
-// ParseVersion finds the first version in a text, such as "sglang 0.5.23" or "v0.4.6.post5".
+// ParseVersion finds the first version in a text: "sglang 0.5.23", "v0.4.6.post5", "0.5.24rc1",
+// "0.5.10.dev12+gabc", the tag "v0.5.5.post3-cu129". What follows a plus is a build's own name and
+// says nothing about flags.
 func ParseVersion(text string) (Version, error) {
 	m := versionShape.FindStringSubmatch(text)
 	if m == nil {

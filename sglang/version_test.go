@@ -11,7 +11,10 @@ import (
 
 func TestVersionOrder(t *testing.T) {
 	t.Parallel()
-	ordered := []string{"0.4.6", "0.4.6.post5", "v0.4.9.post6", "sglang 0.5.2", "0.5.15rc1", "0.5.15", "0.5.23", "1.0"}
+	ordered := []string{
+		"0.4.6", "0.4.6.post5+cu124", "v0.4.9.post6", "sglang 0.5.2", "lmsysorg/sglang:v0.5.5.post3-cu129-amd64", "0.5.10.dev12+g1a2b3c4",
+		"0.5.10", "0.5.15rc1", "0.5.15", "0.5.23", "0.5.24.dev0", "0.5.24", "1.0",
+	}
 	var last sglang.Version
 	for i, text := range ordered {
 		v, err := sglang.ParseVersion(text)
@@ -59,16 +62,16 @@ func TestParseHelp(t *testing.T) {
 	t.Parallel()
 	flags := sglang.ParseHelp(help)
 	want := sglang.Flags{
-		"help":                 {Name: "help"},
-		"model-path":           {Name: "model-path", TakesValue: true},
-		"model":                {Name: "model", TakesValue: true},
-		"tp-size":              {Name: "tp-size", TakesValue: true},
-		"tensor-parallel-size": {Name: "tensor-parallel-size", TakesValue: true},
-		"schedule-policy":      {Name: "schedule-policy", TakesValue: true, Choices: []string{"lpm", "random", "fcfs"}},
-		"cuda-graph-bs-decode": {Name: "cuda-graph-bs-decode", TakesValue: true},
-		"enable-metrics":       {Name: "enable-metrics"},
-		"disable-cuda-graph":   {Name: "disable-cuda-graph", Deprecated: true},
-		"enable-dp-attention":  {Name: "enable-dp-attention", Deprecated: true},
+		"help":                 {Name: "help", Canonical: "help"},
+		"model-path":           {Name: "model-path", Canonical: "model-path", TakesValue: true},
+		"model":                {Name: "model", Canonical: "model-path", TakesValue: true},
+		"tp-size":              {Name: "tp-size", Canonical: "tp-size", TakesValue: true},
+		"tensor-parallel-size": {Name: "tensor-parallel-size", Canonical: "tp-size", TakesValue: true},
+		"schedule-policy":      {Name: "schedule-policy", Canonical: "schedule-policy", TakesValue: true, Choices: []string{"lpm", "random", "fcfs"}},
+		"cuda-graph-bs-decode": {Name: "cuda-graph-bs-decode", Canonical: "cuda-graph-bs-decode", TakesValue: true},
+		"enable-metrics":       {Name: "enable-metrics", Canonical: "enable-metrics"},
+		"disable-cuda-graph":   {Name: "disable-cuda-graph", Canonical: "disable-cuda-graph", Deprecated: true},
+		"enable-dp-attention":  {Name: "enable-dp-attention", Canonical: "enable-dp-attention", Deprecated: true},
 	}
 	if d := cmp.Diff(want, flags); d != "" {
 		t.Errorf("flags -want +got:\n%s", d)

@@ -51,15 +51,14 @@ func maskAll(texts []string) []string {
 func maskConfig(c sglang.Config) sglang.Config {
 	out := c.Clone()
 	for name, v := range out {
-		text, ok := v.(string)
-		if !ok {
-			continue
-		}
 		label := "--" + name + " "
 		if variable, found := strings.CutPrefix(name, sglang.EnvPrefix); found {
 			label = variable + "="
 		}
-		out[name] = maskValue(label, text)
+		text := sglang.FormatValue(v) // a key may be all digits
+		if hidden := maskValue(label, text); hidden != text {
+			out[name] = hidden
+		}
 	}
 	return out
 }
@@ -81,6 +80,7 @@ func maskVerdict(v trial.Verdict) trial.Verdict {
 	v.Evidence = sglang.Mask(v.Evidence)
 	v.Text = sglang.Mask(v.Text)
 	v.Advice = maskAll(v.Advice)
+	v.RejectedFlags = maskAll(v.RejectedFlags)
 	v.Findings = slices.Clone(v.Findings)
 	for i := range v.Findings {
 		v.Findings[i].Text = sglang.Mask(v.Findings[i].Text)

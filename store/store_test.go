@@ -299,6 +299,7 @@ func TestSecretsNeverReachTheFile(t *testing.T) {
 		Name: "night", State: tuner.StudyRunning, Reason: "HF_TOKEN=" + secret,
 		Server: sglang.Server{Flags: sglang.Config{"api-key": secret}, Env: map[string]string{"MY_PASSWORD": secret}},
 	}
+	record.Server.Flags["admin-api-key"] = 884220197735.0
 	_, commandErr := db.AddCommand(t.Context(), "night", tuner.Command{Kind: "enqueue", Text: "--api-key " + secret, Config: tr.Config})
 	err := errors.Join(db.SaveTrial(t.Context(), tr), db.SaveStudy(t.Context(), record), commandErr,
 		db.AddEvent(t.Context(), "night", tuner.Event{Kind: "host", Text: "https://me:" + secret + "@x", Config: tr.Config}),
@@ -317,6 +318,9 @@ func TestSecretsNeverReachTheFile(t *testing.T) {
 		}
 		if strings.Contains(string(content), secret) {
 			t.Errorf("%s holds the secret", filepath.Base(file))
+		}
+		if strings.Contains(string(content), "884220197735") {
+			t.Errorf("%s holds the key that is a number", filepath.Base(file))
 		}
 	}
 }

@@ -40,7 +40,8 @@ type attempt struct {
 	loaded   time.Time // when load began, zero before
 	ready    bool
 	stuck    bool // it hangs: no use in asking it to stop
-	probes   probeCount
+	probes   probes
+	lineless string // it was ready while the log had no ready line: a finding when none comes
 	holder   string // who holds the port, for a refusal
 	findings []Finding
 

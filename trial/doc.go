@@ -29,5 +29,6 @@
 //	reclaim.go clean.go   stop, and the proof that nothing is left
 //	judge.go              from everything seen to the finished row
 //	verdict.go rules.go   Classify: facts in, verdict out (ended.go, fatal.go, flags.go: its rules; numbers.go, words.go)
+//	catalog*.go           what each verdict means and what to do, with examples: docs/failures.md
 //	recover.go            orphans of a sgtune that died
 package trial

@@ -33,6 +33,7 @@ type fakeHost struct {
 	port   net.Listener // somebody else's
 	lost   bool         // the host cannot be read
 	oom    int64
+	read   int64 // bytes from storage
 }
 
 // script is how a fake server behaves.
@@ -54,6 +55,17 @@ type script struct {
 	squats    bool   // the port stays taken
 	refusals  int    // times /flush_cache answers 400
 	kernelOOM bool   // dying raises the kernel's counter
+
+	body     string        // body of /health
+	lies     bool          // /health says 200 while it hangs
+	old      bool          // as 0.4.x: /health is always 200, /health_generate tests something
+	stalls   time.Duration // /health hangs so long from the HTTP start on; with old /health_generate
+	tokens   time.Duration // no token so long from the HTTP start on
+	ticks    string        // printed every 20 ms of real time while it loads, and while no token comes
+	pauses   time.Duration // under load: from the 60th generation on nothing comes for so long, then all goes on
+	failing  int           // one in so many streamed requests is answered with 500
+	late     time.Duration // the ready line comes so long after the HTTP start
+	diskRead bool          // its reads from storage grow
 }
 
 func newFakeHost(t *testing.T, s script) *fakeHost {
@@ -222,6 +234,10 @@ func (h *fakeHost) Usage(context.Context) (host.Usage, error) {
 		return host.Usage{}, errors.New("no route to host")
 	}
 	u := host.Usage{At: h.clock.Now(), MemTotal: 449e9, MemAvailable: 440e9, CgroupHeadroom: -1, OOMKills: h.oom, CgroupOOMKills: -1}
+	if h.script.diskRead {
+		h.read += 1 << 30
+		u.DiskRead = h.read
+	}
 	if len(h.living) > 0 {
 		u.MemAvailable -= 16e9
 		if strings.Contains(h.script.log, "hierarchical KV host pool") {

@@ -47,12 +47,19 @@ type fakeServer struct {
 	closing   sync.Once
 	stop      chan struct{}
 	http      *http.Server
+	up        time.Time    // when HTTP started
+	resumes   atomic.Int64 // end of a pause, nanoseconds
 }
 
 func (s *fakeServer) start() {
 	s.stop = make(chan struct{})
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", s.health)
+	if s.script.old {
+		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) { s.h.note("health") })
+		mux.HandleFunc("GET /health_generate", s.health)
+	} else {
+		mux.HandleFunc("GET /health", s.health)
+	}
 	mux.HandleFunc("POST /generate", s.generate)
 	mux.HandleFunc("POST /tokenize", s.tokenize)
 	mux.HandleFunc("POST /flush_cache", s.flush)
@@ -63,10 +70,8 @@ func (s *fakeServer) start() {
 
 // live is the server's start: it loads, then it listens or dies.
 func (s *fakeServer) live() {
-	select {
-	case <-s.stop:
+	if !s.tick(s.script.load) {
 		return
-	case <-time.After(s.script.load):
 	}
 	if s.script.silent {
 		return
@@ -83,10 +88,34 @@ func (s *fakeServer) live() {
 		return
 	}
 	s.part.print("[2026-01-01 22:01:30] INFO:     Uvicorn running on http://127.0.0.1:" + s.port + " (Press CTRL+C to quit)\n")
-	if !s.script.noReady {
+	switch {
+	case s.script.late > 0:
+		time.AfterFunc(s.script.late, func() { s.part.print(readyLine) })
+	case !s.script.noReady:
 		s.part.print(readyLine)
 	}
+	s.up = time.Now()
+	if s.script.ticks != "" && s.script.tokens > 0 {
+		go s.tick(s.script.tokens)
+	}
 	_ = s.http.Serve(l)
+}
+
+// tick lets d of real time pass and prints meanwhile; false when the server is stopped.
+func (s *fakeServer) tick(d time.Duration) bool {
+	end := time.After(d)
+	every := time.NewTicker(20 * time.Millisecond)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return false
+		case <-end:
+			return true
+		case <-every.C:
+			s.part.print(s.script.ticks)
+		}
+	}
 }
 
 func (s *fakeServer) close() {
@@ -101,14 +130,23 @@ func (s *fakeServer) close() {
 
 func (s *fakeServer) health(w http.ResponseWriter, r *http.Request) {
 	s.h.note("health")
-	defer s.part.print("[2026-01-01 22:02:00] INFO:     127.0.0.1:5000 - \"GET /health HTTP/1.1\" 200 OK\n")
-	if s.hangs() {
+	defer s.part.print(fmt.Sprintf("[2026-01-01 22:02:00] INFO:     127.0.0.1:5000 - \"GET %s HTTP/1.1\" 200 OK\n", r.URL.Path))
+	if s.hangs() && s.script.lies {
+		return
+	}
+	if s.hangs() || time.Since(s.up) < s.script.stalls || s.pausing() > 0 {
 		<-r.Context().Done()
 		return
 	}
 	if s.script.health != 0 {
 		w.WriteHeader(s.script.health)
 	}
+	fmt.Fprint(w, s.script.body)
+}
+
+// pausing is how much of a pause is left.
+func (s *fakeServer) pausing() time.Duration {
+	return time.Until(time.Unix(0, s.resumes.Load()))
 }
 
 func (s *fakeServer) hangs() bool {
@@ -147,10 +185,18 @@ func (s *fakeServer) generate(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	n := s.generated.Add(1)
-	if s.script.noToken || s.hangs() {
+	if s.script.noToken || s.hangs() || time.Since(s.up) < s.script.tokens {
 		<-r.Context().Done()
 		return
 	}
+	if s.script.failing > 0 && body.Stream && n%int64(s.script.failing) == 0 {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	if s.script.pauses > 0 && n == 60 {
+		s.resumes.Store(time.Now().Add(s.script.pauses).UnixNano())
+	}
+	time.Sleep(s.pausing())
 	if body.Stream {
 		s.h.note("prompt %s", head(body.IDs, body.Text))
 	} else {

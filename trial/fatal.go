@@ -2,38 +2,245 @@ package trial
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"sgtune/sglang"
 )
 
-// consequences are fatal lines that only tell that something failed earlier: SGLang kills its own
-// tree after any failure, and siblings of a dead rank complain for pages.
-var consequences = map[string]bool{kindSigquit: true, kindChild: true, kindChildExit: true, kindDiedInit: true}
+// weight says how much a fatal line proves.
+type weight int
+
+const (
+	consequence weight = iota // only tells that something failed earlier
+	symptom                   // a rank lost its peers: a cause only when nothing better is in the log
+	cause                     // a cause where it stands
+	proof                     // never follows from anything else: a cause wherever it stands
+)
+
+// weightOf tells causes from consequences: SGLang kills its own tree after any failure, and siblings
+// of a dead rank complain for pages.
+func weightOf(e sglang.Event) weight {
+	switch e.Kind {
+	case kindSigquit, kindChild, kindChildExit, kindDiedInit, kindChildDied:
+		return consequence
+	case kindNCCL, kindPeerLost, kindWarmup:
+		return symptom
+	case kindPythonFatal:
+		if strings.HasPrefix(e.Words["msg"], "Aborted") {
+			return symptom
+		}
+		return cause
+	case kindTraceback:
+		if isSymptom(e) {
+			return symptom
+		}
+		return cause
+	case kindCUDA, kindWatchdog, kindPeerWait, kindNativeCrash, kindKVAlloc, kindPoolLeak, kindWarmupBad:
+		return cause
+	}
+	return proof
+}
+
+// symptoms are exceptions of processes whose peer or child has gone.
+var symptoms = []string{
+	"BrokenPipeError", "EOFError", "ConnectionResetError", "ConnectionRefusedError", "ConnectionError", "ConnectionAbortedError", "CancelledError",
+	"KeyboardInterrupt", "SystemExit", "ZMQError", "BrokenProcessPool", "died during initialization", "Connection closed by peer", "Connection reset by peer",
+	"Broken pipe", "Initialization failed. Please see the error messages above",
+}
+
+func isSymptom(e sglang.Event) bool {
+	for _, sign := range symptoms {
+		if strings.Contains(e.Text, sign) {
+			return true
+		}
+	}
+	return false
+}
 
 // firstFatal: the earliest fatal line that is a cause.
 func firstFatal(f *Facts) (Verdict, bool) {
-	if f.Ending == EndDone || f.Ending == EndPruned || f.Ending == EndUnknown && f.Exit.Alive {
-		return Verdict{}, false // it lived on
+	if f.finished() || f.Log.Fatal == nil {
+		return Verdict{}, false
 	}
-	for _, e := range f.Log.Fatal {
-		if consequences[e.Kind] {
+	e, found := firstCause(f)
+	if !found {
+		return Verdict{}, false
+	}
+	e = endOfChain(f, e)
+	judge, known := fatal[e.Kind]
+	if !known {
+		judge = exception
+	}
+	v := judge(f, e)
+	if v.Phase == "" {
+		v.Phase = f.phaseOf(e)
+	}
+	if v.Numbers == nil {
+		v.Numbers = copyNumbers(e.Values)
+	}
+	if v.Line == 0 {
+		quote(&v, e)
+	}
+	if v.FailingRanks == nil {
+		v.FailingRanks = failingRanks(f, e)
+	}
+	if n := followed(f, e); n > 0 {
+		v.Findings = append(v.Findings, Finding{"secondary_errors", fmt.Sprintf("%d more fatal lines follow from it", n)})
+	}
+	return v, true
+}
+
+// phaseOf is the phase of a fatal line. The log of a node other than the first has no ready line and no
+// batch lines; what its traceback was doing tells that it served.
+func (f *Facts) phaseOf(e sglang.Event) sglang.Phase {
+	served := sglang.Phase(e.Words["where"])
+	follower := f.Log.First[kindServerArgs].Values["node_rank"] > 0 || f.Context != nil && f.Context.NodeRank != nil && *f.Context.NodeRank > 0
+	if follower && (served == sglang.PhasePrefill || served == sglang.PhaseDecode) && served.After(e.Phase) {
+		return served
+	}
+	return e.Phase
+}
+
+// firstCause picks the line that all others follow from.
+func firstCause(f *Facts) (sglang.Event, bool) {
+	var first, proven, lost *sglang.Event
+	for i := range f.Log.Fatal {
+		e := &f.Log.Fatal[i]
+		if survived(f, *e) || afterStop(f, *e) || f.lives() && !mortal(f, *e) {
 			continue
 		}
-		judge, known := fatal[e.Kind]
-		if !known {
-			judge = exception
+		switch weightOf(*e) {
+		case symptom:
+			lost = firstOf(lost, e)
+		case cause:
+			first = firstOf(first, e)
+		case proof:
+			proven = firstOf(proven, e)
+		case consequence:
 		}
-		v := judge(f, e)
-		if v.Phase == "" {
-			v.Phase = e.Phase
-		}
-		if v.Numbers == nil {
-			v.Numbers = e.Values
-		}
-		quote(&v, e)
-		return v, true
 	}
-	return Verdict{}, false
+	switch {
+	case proven != nil && (first == nil || proven.Line < first.Line || lost != nil && lost.Line < first.Line):
+		return *proven, true
+	case first != nil && (lost == nil || first.Line < lost.Line || lost.Kind != kindNCCL || first.Kind == kindCUDA && !timedOut(*lost)):
+		return *first, true
+	case lost != nil && !leaveToKiller(f, *lost):
+		return *preciseSymptom(f, lost), true
+	}
+	return sglang.Event{}, false
+}
+
+// endOfChain follows an exception to the last one that was raised in handling it: Python prints the innermost
+// first, and the outermost says it in the program's own words. Memory is best told where it ran out.
+func endOfChain(f *Facts, e sglang.Event) sglang.Event {
+	if e.Kind != kindTraceback && e.Kind != "model_missing" {
+		return e
+	}
+	report := f.First[kindWarmup].Line // the launcher quotes a whole traceback there
+	for _, next := range f.Log.Fatal {
+		chained := next.Words["chained"] != "" || report > 0 && e.Line > report && next.Kind == kindTraceback
+		if next.Line > e.Line && next.Rank == e.Rank && chained && weightOf(next) > symptom {
+			e = next
+		}
+	}
+	return e
+}
+
+func firstOf(have, e *sglang.Event) *sglang.Event {
+	if have != nil {
+		return have
+	}
+	return e
+}
+
+// preciseSymptom prefers, among symptoms, the one that names what was lost: an NCCL line before a broken
+// pipe. The failed warm-up stands behind the exception that it quotes.
+func preciseSymptom(f *Facts, lost *sglang.Event) *sglang.Event {
+	if lost.Kind == kindNCCL {
+		return lost
+	}
+	for i := range f.Log.Fatal {
+		if e := &f.Log.Fatal[i]; e.Kind == kindNCCL && !survived(f, *e) {
+			return e
+		}
+	}
+	return lost
+}
+
+// leaveToKiller: one rank was killed from outside, and its siblings' complaints follow from it.
+func leaveToKiller(f *Facts, lost sglang.Event) bool {
+	_, killed := deadChild(f.Log.Fatal)
+	return f.memoryKill() || killed && !timedOut(lost)
+}
+
+// timedOut reports whether a symptom is a collective that waited for minutes: then the ranks were alive.
+func timedOut(e sglang.Event) bool {
+	return e.Values["nccl_timeout_ms"] > 0 || strings.Contains(e.Text, "collective operation timeout")
+}
+
+// afterStop reports whether a complaint came from a server that had been told to stop: its processes lose
+// each other then.
+func afterStop(f *Facts, e sglang.Event) bool {
+	if w := weightOf(e); w == proof || w == cause && e.Kind != kindTraceback {
+		return false
+	}
+	for _, kind := range append([]string{kindJobLimit}, stops...) {
+		if stop, seen := f.First[kind]; seen && stop.Line < e.Line {
+			return true
+		}
+	}
+	return weightOf(e) == symptom && (f.Ending == EndOutside || f.Ending == EndDeadline || f.Exit.Signal == sigterm)
+}
+
+// survivedBatches is more batch lines than a server can still print around the death of a rank.
+const survivedBatches = 3
+
+// survived reports whether the server went on after a line: it became ready later, or went on to work.
+func survived(f *Facts, e sglang.Event) bool {
+	if f.Last[kindFiredUp].Line > e.Line {
+		return true
+	}
+	if e.Kind == kindTraceback && e.Rank < 0 && e.Phase == sglang.PhaseLaunch && f.Log.Phase.After(sglang.PhaseWeightLoad) {
+		return true // something optional that could not be imported
+	}
+	if f.Last[kindUvicorn].Line > e.Line && !slices.ContainsFunc(f.Log.Fatal, func(other sglang.Event) bool {
+		return other.Line > e.Line && weightOf(other) == consequence
+	}) {
+		return true // the launcher opens its socket when all ranks are ready
+	}
+	return e.Line > 0 && f.Log.Decodes+f.Log.Prefills-e.Before >= survivedBatches
+}
+
+// mortal reports whether a living server dies of a line: SGLang said that it kills its tree, or the start
+// cannot go on without what failed.
+func mortal(f *Facts, e sglang.Event) bool {
+	if !f.ready() || e.Kind == kindWatchdog || f.Ending != EndUnknown {
+		return true
+	}
+	for _, other := range f.Log.Fatal {
+		if weightOf(other) == consequence || other.Kind == kindWatchdog {
+			return true
+		}
+	}
+	return (e.Kind == kindGPUOOM || e.Kind == kindCUDA) && e.Before == f.Log.Decodes+f.Log.Prefills // nothing was computed since
+}
+
+// failingRanks are the ranks that died of the first cause: those that print the same kind of line.
+func failingRanks(f *Facts, e sglang.Event) []int {
+	if rank, child := e.Values["child_rank"]; child {
+		return []int{int(rank)}
+	}
+	var out []int
+	for _, other := range f.Log.Fatal {
+		if other.Kind == e.Kind && other.Rank >= 0 && alike(other, e) && !survived(f, other) {
+			out = appendRank(out, other.Rank)
+		}
+	}
+	if out == nil && ranks(f) == 1 && e.Kind == kindGPUOOM {
+		out = []int{0}
+	}
+	return out
 }
 
 // fatal maps a kind of fatal line to the verdict it proves.
@@ -42,182 +249,87 @@ var fatal = map[string]func(*Facts, sglang.Event) Verdict{
 	"graph_failed":            graphFailed,
 	"not_enough_memory":       nonPositive,
 	"weights_leave_no_kv":     nonPositive,
+	"state_cache_too_small":   stateCache,
 	"host_mem_insufficient":   hostRefused,
-	"host_register_failed":    hostRefused,
-	"hicache_smaller_refused": func(*Facts, sglang.Event) Verdict { return smallerHicache },
+	"host_register_failed":    hostPinning,
+	"host_alloc_failed":       hostAlloc,
+	"hicache_smaller_refused": smallerHicache,
 	kindKernelOOM:             kernelOOM,
 	"argparse_error":          badFlag,
-	"config_unsupported":      combination,
+	"config_unsupported":      badConfigFile,
 	"flags_conflict":          combination,
-	"no_accelerator": func(f *Facts, _ sglang.Event) Verdict {
-		return env("no_gpu", []string{adviceRerun}, fmt.Sprintf("no GPU or driver was found in %s, where this configuration needs one", furthest(f)))
-	},
-	"mem_unbalanced": func(_ *Facts, e sglang.Event) Verdict {
-		return env("gpu_memory_leftover", []string{adviceFreeGPU, adviceRerun},
-			fmt.Sprintf("a GPU had only %.1f GB free before loading: something else holds its memory", e.Values["min_gpu_free_gb"]))
-	},
-	"port_in_use": func(f *Facts, e sglang.Event) Verdict {
-		v := env("port_in_use", []string{adviceFreePort, adviceRerun}, fmt.Sprintf("port %.0f was taken by another process when the server wanted it", e.Values["port"]))
-		for _, p := range f.Probes {
-			if p.Status == 200 {
-				v.Findings = append(v.Findings, Finding{"probe_answered_by_other_server", "the answers to " + p.Path + " came from whoever holds the port"})
-				break
-			}
-		}
-		return v
-	},
-	"shm_too_small": func(*Facts, sglang.Event) Verdict {
-		return env("shm_too_small", []string{adviceRaiseShm, adviceRerun}, "/dev/shm is too small for the ranks to talk to each other")
-	},
-	"model_missing": func(_ *Facts, e sglang.Event) Verdict {
-		return env("model_missing", []string{adviceRerun}, "the model could not be read: "+e.Text)
-	},
-	"nccl_error": func(*Facts, sglang.Event) Verdict {
-		return Verdict{
-			Outcome: Crashed, Cause: "nccl_error", Blames: BlameNo, Advice: []string{advicePeers, adviceRerun},
-			Text: "the ranks lost each other (NCCL), and nothing failed before that",
-		}
-	},
-	"cuda_illegal": cudaError,
-	"watchdog":     watchdog,
+	"no_accelerator":          noGPU,
+	"mem_unbalanced":          unbalanced,
+	"port_in_use":             portTaken,
+	"shm_too_small":           smallShm,
+	"model_missing":           modelMissing,
+	"gpu_lost":                lostGPU,
+	"ecc":                     brokenGPU,
+	kindNCCL:                  lostPeers,
+	kindPeerLost:              lostPeers,
+	kindPeerWait:              waitedForPeer,
+	kindCUDA:                  cudaError,
+	kindWatchdog:              watchdog,
+	kindKVAlloc:               kvAlloc,
+	kindNativeCrash:           nativeCrash,
+	kindPythonFatal:           nativeCrash,
 }
 
-func env(cause string, advice []string, text string) Verdict {
-	return Verdict{Outcome: EnvFault, Cause: cause, Blames: BlameNo, Advice: advice, Text: text}
-}
-
-var smallerHicache = Verdict{
-	Outcome: ConfigRejected, Cause: "hicache_smaller_than_device", Blames: BlameYes, Advice: []string{adviceRaiseHicache, adviceNoHicache},
-	Text: "this version wants the host pool larger than the KV pool; raise hicache-size or switch it off",
-}
-
-// oomPlace is what running out of GPU memory means at one place of the server.
-type oomPlace struct {
-	phase  sglang.Phase // "" = the line's own
-	cause  string
-	during string
-	advice []string
-}
-
-// oomPlaces: by the word the traceback gave.
-var oomPlaces = map[string]oomPlace{
-	"load":      {sglang.PhaseWeightLoad, "weights_too_big", "while loading weights", []string{adviceSmallerOrMore}},
-	"graph":     {sglang.PhaseGraphCapture, "graph_capture_oom", "while capturing CUDA graphs", []string{adviceLowerFraction, adviceLowerGraphs}},
-	"kv_pool":   {sglang.PhaseKVPool, "graph_capture_oom", "while allocating the KV pool", []string{adviceLowerFraction}},
-	"host_pool": {sglang.PhaseHostPool, "hicache_device_buffers", "while building the hierarchical cache", []string{adviceLowerFraction, adviceLowerHicache}},
-	"prefill":   {sglang.PhasePrefill, "prefill_activation", "in prefill", []string{adviceLowerFraction, adviceLowerChunk}},
-	"decode":    {sglang.PhaseDecode, "decode_activation", "in decode", []string{adviceLowerFraction, adviceLowerRunning}},
-	"sampling":  {sglang.PhaseDecode, "sampling_logits", "while sampling", []string{adviceLowerFraction, adviceLowerRunning}},
-}
-
-// phasePlace is the place when the traceback does not say it.
-var phasePlace = map[sglang.Phase]string{
-	sglang.PhaseLaunch: "load", sglang.PhaseDistInit: "load", sglang.PhaseWeightLoad: "load", sglang.PhaseKVPool: "kv_pool",
-	sglang.PhaseGraphCapture: "graph", sglang.PhaseHostPool: "host_pool", sglang.PhasePrefill: "prefill", sglang.PhaseHTTPStart: "prefill",
-	sglang.PhaseWarmup: "prefill", sglang.PhaseReady: "prefill", sglang.PhaseDecode: "decode",
-}
-
-func gpuOOM(f *Facts, e sglang.Event) Verdict {
-	where := e.Words["where"]
-	if _, known := oomPlaces[where]; !known {
-		where = phasePlace[e.Phase]
+func lostPeers(f *Facts, e sglang.Event) Verdict {
+	v := Verdict{Outcome: Crashed, Cause: "nccl_error", Blames: BlameNo, Advice: []string{adviceRerun}}
+	if f.nodes() > 1 {
+		v.Advice = []string{advicePeers, adviceRerun}
 	}
-	p, known := oomPlaces[where]
-	if !known {
-		p = oomPlaces["decode"]
+	v.Text = "the ranks lost each other (NCCL), and nothing failed before that in this log"
+	if ms := e.Values["nccl_timeout_ms"]; ms > 0 {
+		v.Text = fmt.Sprintf("a collective waited %.0f s for another rank and gave up; nothing failed before that in this log", ms/1000)
 	}
-	v := Verdict{Outcome: GPUOOM, Phase: p.phase, Cause: p.cause, Blames: BlameYes, Advice: p.advice, Numbers: copyNumbers(e.Values)}
-	if where == "kv_pool" && f.Log.Memory.Tokens == 0 { // the pool itself did not fit
-		v.Phase = sglang.PhaseKVPool
+	if f.nodes() > 1 {
+		v.Text += "; look at the other node's log first, then at the network between them"
+	} else {
+		v.Text += "; run it once more, and look at the GPU links if it repeats"
+		v.Advice = []string{advicePeers, adviceRerun}
 	}
-	when := ""
-	if f.UnderLoad > 0 {
-		when = " " + span(f.UnderLoad) + " into the load"
-	}
-	v.Text = fmt.Sprintf("GPU memory ran out %s%s%s", p.during, when, wanted(e))
-	if len(f.Log.Fatal) > 1 {
-		v.Findings = []Finding{{"secondary_errors", fmt.Sprintf("%d more fatal lines follow from it", len(f.Log.Fatal)-1)}}
-	}
-	return v
-}
-
-// wanted says what an allocation asked for and found.
-func wanted(e sglang.Event) string {
-	tried, ok := e.Values["oom_tried_mib"]
-	if !ok {
-		return ""
-	}
-	free, ok := e.Values["oom_gpu_free_mib"]
-	if !ok {
-		return fmt.Sprintf(": it wanted %s", mib(tried))
-	}
-	return fmt.Sprintf(": it wanted %s, %s was free", mib(tried), mib(free))
-}
-
-func mib(n float64) string {
-	if n >= 100 {
-		return fmt.Sprintf("%.2f GiB", n/1024)
-	}
-	return fmt.Sprintf("%.0f MiB", n)
-}
-
-func graphFailed(f *Facts, e sglang.Event) Verdict {
-	return Verdict{
-		Outcome: GPUOOM, Phase: sglang.PhaseGraphCapture, Cause: "graph_capture_oom", Blames: BlameYes,
-		Advice: []string{adviceLowerFraction, adviceLowerGraphs}, Text: "CUDA graphs could not be captured: " + e.Words["msg"],
-	}
-}
-
-func nonPositive(f *Facts, _ sglang.Event) Verdict {
-	v := Verdict{Outcome: GPUOOM, Phase: sglang.PhaseKVPool, Cause: "kv_pool_nonpositive", Blames: BlameYes, Advice: []string{adviceRaiseFraction}}
-	v.Text = "the weights leave no memory for the KV pool at this mem-fraction-static; raise it"
-	if m := f.Log.Memory; m.BeforeLoadGiB > 0 && m.AfterLoadGiB > 0 {
-		v.Text = fmt.Sprintf("the weights leave %.2f of %.2f GB, less than this mem-fraction-static keeps back; raise it above %.3f",
-			m.AfterLoadGiB, m.BeforeLoadGiB, 1-m.AfterLoadGiB/m.BeforeLoadGiB)
-	}
-	return v
-}
-
-func hostRefused(_ *Facts, e sglang.Event) Verdict {
-	v := Verdict{Outcome: HostOOM, Phase: sglang.PhaseHostPool, Cause: "hicache_check_refused", Blames: BlameYes, Advice: []string{adviceLowerHicache}}
-	v.Text = "SGLang refused the host pool: there is not enough host memory; lower hicache-size"
-	if want, ok := e.Values["host_request_gb_per_rank"]; ok {
-		v.Text = fmt.Sprintf("SGLang refused a host pool of %.2f GB per rank with %.2f GB free (it keeps 10.7 GB back); lower hicache-size", want, e.Values["host_free_gb"])
-	}
-	return v
-}
-
-func kernelOOM(f *Facts, e sglang.Event) Verdict {
-	v := Verdict{Outcome: HostOOM, Phase: e.Phase, Cause: "kernel_oom_kill", Blames: BlameYes, Advice: []string{adviceLowerHicache}}
-	oomKill(f, &v)
-	if e.Words["where"] == "Memory cgroup out of memory" {
-		v.Cause, v.Advice = "cgroup_limit", []string{adviceContainerRAM, adviceLowerHicache}
-	}
-	return v
-}
-
-// exception is any other Python error. Before SGLang printed its arguments a ValueError or an
-// AssertionError is a refused combination of flags.
-func exception(f *Facts, e sglang.Event) Verdict {
-	_, parsed := f.First[kindServerArgs]
-	_, begun := f.First[kindDistBegin]
-	if kind := e.Words["type"]; e.Kind == kindTraceback && !parsed && !begun && (kind == "ValueError" || kind == "AssertionError") {
-		return combination(f, e)
-	}
-	v := Verdict{Outcome: Crashed, Cause: "python_exception", Blames: BlamePartly, Advice: []string{adviceRerun, adviceReport}}
-	v.Text = fmt.Sprintf("the server failed in %s: %s", e.Phase, e.Text)
 	return v
 }
 
 func cudaError(_ *Facts, e sglang.Event) Verdict {
 	return Verdict{
 		Outcome: Crashed, Cause: "cuda_error", Blames: BlamePartly, Advice: []string{adviceRerun, adviceReport},
-		Text: fmt.Sprintf("a GPU kernel failed in %s: %s", e.Phase, e.Text),
+		Text: fmt.Sprintf("a GPU kernel failed in %s: %s; run it once more, and report it to SGLang with the traceback if it repeats", e.Phase, e.Text),
 	}
 }
 
+func nativeCrash(f *Facts, e sglang.Event) Verdict {
+	if strings.Contains(e.Text, "Bus error") { // a page of shared memory that could not be given
+		return smallShm(f, e)
+	}
+	v := Verdict{Outcome: Crashed, Cause: "silent_exit", Blames: BlamePartly, Advice: []string{adviceRerun, adviceReport}}
+	v.Text = fmt.Sprintf("a process of the server crashed in %s outside Python (%s) and left no traceback of its own; run it once more", e.Phase, e.Text)
+	return v
+}
+
+func kvAlloc(_ *Facts, e sglang.Event) Verdict {
+	return Verdict{
+		Outcome: Crashed, Cause: "python_exception", Blames: BlamePartly, Advice: []string{adviceLowerRunning, adviceReport},
+		Text: fmt.Sprintf("SGLang's own accounting of KV slots failed in %s (%s); this is no CUDA out of memory: allow fewer running requests", e.Phase, e.Text),
+	}
+}
+
+// hicacheDump is a stack of the hierarchical cache in the dumps that SGLang prints before its watchdog fires.
 func watchdog(f *Facts, e sglang.Event) Verdict {
-	v := Verdict{Outcome: Stuck, Cause: "watchdog_timeout", Blames: BlamePartly, Advice: []string{adviceRerun}}
-	v.Text = fmt.Sprintf("SGLang's watchdog saw no forward pass end for %.0f s in %s", e.Values["watchdog_timeout_s"], e.Phase)
+	v := Verdict{Outcome: Stuck, Cause: "watchdog_timeout", Blames: BlamePartly, Advice: []string{adviceRerun, adviceUpgrade, adviceReport}}
+	v.Numbers = copyNumbers(e.Values)
+	for name, n := range f.First[kindPoolState].Values {
+		v.Numbers[name] = n
+	}
+	v.Text = fmt.Sprintf("SGLang's watchdog saw no forward pass end for %.0f s in %s; run it once more", e.Values["watchdog_timeout_s"], e.Phase)
+	stack, waits := f.First[kindHicacheStack]
+	if !waits {
+		return v
+	}
+	v.Cause, v.Advice = "hicache_deadlock", []string{adviceRerun, adviceNoHicache, adviceUpgrade}
+	v.Text = fmt.Sprintf("the ranks wait for each other in the hierarchical cache (%s) and none goes on: a bug of SGLang's, not a lack of memory; run it once more, "+
+		"then without the hierarchical cache or with a newer SGLang", stack.Words["function"])
 	return v
 }

@@ -3,10 +3,8 @@ package trial
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"sgtune/sglang"
@@ -29,7 +27,7 @@ func (a *attempt) introduce(ctx context.Context) {
 	if v, ok := info["version"].(string); ok {
 		a.t.SGLang = v
 	}
-	text, err := json.MarshalIndent(a.withoutSecrets(info), "", " ")
+	text, err := json.MarshalIndent(a.withoutSecrets("", info), "", " ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(a.dir(), "server_info.json"), text, 0o600)
 	}
@@ -38,22 +36,44 @@ func (a *attempt) introduce(ctx context.Context) {
 	}
 }
 
-// withoutSecrets masks api keys by their field's name and every other text by the usual rules.
-func (a *attempt) withoutSecrets(info map[string]any) map[string]any {
-	out := maps.Clone(info)
-	for name, v := range out {
-		text, ok := v.(string)
-		if !ok || text == "" {
-			continue
+// withoutSecrets masks what /server_info holds, at any depth: SGLang repeats its arguments under
+// internal_states. A field whose name says secret loses its value, every other text is masked by the usual rules.
+func (a *attempt) withoutSecrets(name string, v any) any {
+	switch v := v.(type) {
+	case string:
+		if v != "" && secretField(name) {
+			return "***"
 		}
-		if strings.Contains(name, "api_key") || strings.Contains(name, "password") {
-			out[name] = "***"
-			continue
+		return a.maskArgv([]string{v})[0]
+	case float64:
+		if secretField(name) {
+			return "***"
 		}
-		for _, secret := range a.Secrets {
-			text = strings.ReplaceAll(text, secret, "***")
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			out[key] = a.withoutSecrets(key, field)
 		}
-		out[name] = sglang.Mask(text)
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = a.withoutSecrets(name, element)
+			before, flag := "", false
+			if i > 0 {
+				before, flag = v[i-1].(string)
+			}
+			if word, text := element.(string); text && flag { // a command line: the flag stands before its value
+				out[i] = a.maskArgv([]string{before, word})[1]
+			}
+		}
+		return out
 	}
-	return out
+	return v
+}
+
+// secretField reports whether a field's name says that its value is a secret.
+func secretField(name string) bool {
+	probe := name + "='x1'"
+	return name != "" && sglang.Mask(probe) != probe
 }

@@ -65,7 +65,7 @@ func (a *attempt) judge(err error) {
 	if a.released.Release == ReleaseUnverified {
 		v.Findings = append(v.Findings, Finding{"release_not_verified", a.released.Text})
 	}
-	t.Verdict = dirty(v, a.released)
+	t.Verdict, t.Void = a.hiddenVerdict(dirty(v, a.released)), a.hidden(t.Void)
 	t.Value, t.Best = nil, 0
 	if a.Score != nil && (t.State == Complete || t.State == Pruned) {
 		if value, best, ok := a.Score(t.Levels); ok {
@@ -112,12 +112,13 @@ func (a *attempt) gather(end Ending, err error) Facts {
 	if !a.loaded.IsZero() {
 		f.UnderLoad = a.t.StartedAt.Add(a.reachedAfter).Sub(a.loaded)
 	}
-	for status, n := range a.probes.health {
-		f.Probes = append(f.Probes, Probe{Path: "/health", Status: status, Count: n})
+	f.Probes = a.probes.list()
+	if a.lineless != "" && !a.log.Ready {
+		f.Findings = append(f.Findings, Finding{"monitor_wrong", a.lineless})
 	}
-	slices.SortFunc(f.Probes, func(x, y Probe) int { return x.Status - y.Status })
 	if a.watch != nil {
 		m := a.watch.usage()
+		f.Findings = append(f.Findings, a.watch.remarks()...)
 		f.KernelOOM, f.CgroupOOM, f.HostRAM = m.kernelRise, m.cgroupRise, m.total
 	}
 	return f

@@ -1,10 +1,12 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +46,8 @@ func (a *attempt) admit(ctx context.Context) error {
 		return fmt.Errorf("%w: port %d is held by %s", errPortTaken, end.Port, a.holder)
 	}
 	a.t.Port = end.Port
-	a.target = benchmark.Target{URL: end.URL, Dial: end.Dial, Header: a.header()}
+	user, admin := a.keys()
+	a.target = benchmark.Target{URL: end.URL, Dial: end.Dial, Header: bearer(user), Admin: bearer(admin)}
 	a.t.Marker = marker(a.t)
 	return nil
 }
@@ -57,12 +60,33 @@ func (a *attempt) port() int {
 	return a.Port
 }
 
-// header carries the study's own api key: the server refuses everything else without it.
-func (a *attempt) header() map[string][]string {
-	if key, ok := a.Server.Flags["api-key"].(string); ok && key != "" {
-		return map[string][]string{"Authorization": {"Bearer " + key}}
+// keys are the server's api key and admin key, "" for none: those of its flags, which come last on the
+// command line, else those of the user's command (a shell's -c holds many words in one).
+func (a *attempt) keys() (user, admin string) {
+	flags := sglang.Merge(a.Server.Flags, a.t.Config)
+	defer func() { user, admin = cmp.Or(flags.Text("api-key"), user), cmp.Or(flags.Text("admin-api-key"), admin) }()
+	words := strings.Fields(strings.Join(a.Server.Command, " "))
+	for i, word := range words {
+		name, value, inline := strings.Cut(word, "=")
+		if !inline && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch value = strings.Trim(value, `'"`); name {
+		case "--api-key":
+			user = value
+		case "--admin-api-key":
+			admin = value
+		}
 	}
-	return nil
+	return user, admin
+}
+
+// bearer is the header that carries a key, nil for none.
+func bearer(key string) http.Header {
+	if key == "" {
+		return nil
+	}
+	return http.Header{"Authorization": {"Bearer " + key}}
 }
 
 // marker is the value of host.MarkerEnv of a trial: STUDY.NUMBER.CREATED. It is unique also when a
@@ -160,12 +184,8 @@ func (a *attempt) environ() map[string]string {
 func (a *attempt) maskArgv(argv []string) []string {
 	out := make([]string, len(argv))
 	for i, word := range argv {
-		for _, secret := range a.Secrets {
-			if len(secret) >= 4 {
-				word = strings.ReplaceAll(word, secret, "***")
-			}
-		}
-		out[i] = sglang.Mask(word)
+		word = a.hidden(word)
+		out[i] = word
 		if i > 0 && strings.HasPrefix(argv[i-1], "-") && !strings.Contains(argv[i-1], " ") {
 			both := argv[i-1] + " " + word
 			if masked := sglang.Mask(both); masked != both && strings.HasPrefix(masked, argv[i-1]+" ") {

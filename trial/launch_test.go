@@ -58,3 +58,29 @@ func TestStudyOf(t *testing.T) {
 		t.Errorf("own marker belongs to %q", got)
 	}
 }
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		server      sglang.Server
+		user, admin string
+	}{
+		{"none", sglang.Server{Command: []string{"sglang", "serve"}}, "", ""},
+		{"flags", sglang.Server{Flags: sglang.Config{"api-key": "a b", "admin-api-key": 12345.0}}, "a b", "12345"},
+		{"two words", sglang.Server{Command: []string{"sglang", "serve", "--api-key", "k1", "--admin-api-key=k2"}}, "k1", "k2"},
+		{"a shell's", sglang.Server{Command: []string{"sh", "-c", `exec sglang serve --api-key 'k1' "$@"`, "sh"}}, "k1", ""},
+		{"flags come last", sglang.Server{Command: []string{"x", "--api-key", "old"}, Flags: sglang.Config{"api-key": "new"}}, "new", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &attempt{Runner: &Runner{Server: c.server}, t: &Trial{}}
+			if user, admin := a.keys(); user != c.user || admin != c.admin {
+				t.Errorf("keys %q and %q, want %q and %q", user, admin, c.user, c.admin)
+			}
+		})
+	}
+	if got := bearer("k").Get("Authorization"); got != "Bearer k" || bearer("") != nil {
+		t.Errorf("header %q", got)
+	}
+}

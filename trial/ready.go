@@ -28,17 +28,10 @@ const (
 	readyReportReal = 500 * time.Millisecond
 )
 
-// probeCount is what the probes saw, by status code; 0 counts refused and timed-out ones.
-type probeCount struct {
-	health   map[int]int
-	asked    time.Time // when a token was first owed: ready by log or /health, zero before
-	answered time.Time // when HTTP first answered anything, zero before
-}
-
 // wait waits for readiness by the one rule of design 5: our process lives, and one real token came
-// back from its own port, after "fired up" in its log or 200 from /health. Bodies are never parsed.
+// back from its own port, after "fired up" in its log or 200 from /health (/health_generate where /health
+// tests nothing). Bodies are never parsed.
 func (a *attempt) wait(ctx context.Context) error {
-	a.probes.health = map[int]int{}
 	shown := time.Time{}
 	for {
 		ready, err := a.look(ctx)
@@ -67,70 +60,126 @@ func (a *attempt) wait(ctx context.Context) error {
 func (a *attempt) look(ctx context.Context) (ready bool, err error) {
 	a.watch.drain(ctx) // before /health: a log that says ready is never held against an older refusal
 	log, _ := a.watch.facts()
-	status := a.health(ctx)
+	seen := a.health(ctx)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	a.probes.health[status]++
-	if a.probes.asked.IsZero() && (log.Ready || status == http.StatusOK) {
-		a.probes.asked = a.Clock.Now()
+	if seen.status != 0 && !a.owns(ctx, log.Port) {
+		a.foreign(seen)
+		seen = answer{path: seen.path} // to our server it means nothing
 	}
-	if a.probes.answered.IsZero() && status != 0 {
-		a.probes.answered = a.Clock.Now()
+	batches := log.Prefills + log.Decodes
+	a.probes.note(seen, a.Clock.Now(), batches)
+	if log.Ready || seen.status == http.StatusOK {
+		a.probes.owes(a.Clock.Now())
 	}
-	w := sglang.Witness{FiredUp: log.Ready, Health: status}
-	if a.mayAsk() {
-		w.Token = a.oneToken(ctx)
+	w := sglang.Witness{FiredUp: log.Ready, Health: seen.status, HealthTimedOut: seen.timedOut}
+	if a.mayAsk() && a.owns(ctx, log.Port) {
+		w.Ours, w.Token = true, a.oneToken(ctx)
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
 		a.watch.drain(ctx) // the ready line may have come while the token was on its way
 		log, _ = a.watch.facts()
-		w.FiredUp, w.Ours = log.Ready, w.Token && a.owns(ctx, log.Port)
+		w.FiredUp = log.Ready
 	}
-	w.Alive, w.Owed, w.Silent = a.lives(), a.owed(), a.watch.silence()
+	w.Alive, w.Owed, w.Silent = a.lives(), a.owed(), a.quietFor()
+	var before int
+	w.Failures, before = a.probes.failing()
+	w.Batches = w.Failures > 0 && log.Prefills+log.Decodes > before
+	return a.conclude(w)
+}
+
+// conclude applies the rule to what the witnesses said.
+func (a *attempt) conclude(w sglang.Witness) (ready bool, err error) {
 	verdict := sglang.Ready(w)
 	for _, text := range verdict.Disagree {
-		a.find("monitor_wrong", text)
-		a.notice("finding", fmt.Sprintf("trial %d: %s", a.t.Number, text))
+		a.disagree(text)
 	}
-	if verdict.State == sglang.StateStuck {
+	switch {
+	case verdict.State == sglang.StateStuck && w.Health == http.StatusOK:
 		return false, fmt.Errorf("%w: it says that it is ready and gives no token", errStuck)
-	}
-	if verdict.Ready && !w.FiredUp || verdict.Ready && status != http.StatusOK {
-		a.disagreed(w)
+	case verdict.State == sglang.StateStuck:
+		return false, fmt.Errorf("%w: its log says that it is ready, but it gives no token and %s", errStuck, a.probes.failed())
+	case verdict.Ready && len(verdict.Disagree) == 0:
+		a.oneMissing(w)
 	}
 	return verdict.Ready, nil
 }
 
-// disagreed records which of the two other witnesses was missing when the token came.
-func (a *attempt) disagreed(w sglang.Witness) {
-	text := fmt.Sprintf("a token came and the log says ready, but /health says %d", w.Health)
-	if !w.FiredUp {
-		text = "a token came, but the log has no ready line"
-	} else if w.Health == 0 {
-		text = "a token came and the log says ready, but /health gave no answer"
+// oneMissing records which one of the two other witnesses was missing when the token came.
+func (a *attempt) oneMissing(w sglang.Witness) {
+	switch {
+	case w.FiredUp && w.Health == http.StatusOK:
+	case !w.FiredUp: // up to 0.4.9 the line may still come: /health_generate works before the server's own first request
+		a.lineless = a.bothSides("a token came, but the log has no ready line")
+	case w.Batches:
+		a.disagree("health_busy_timeout: the log says ready and batches ran, but /health failed; the server is busy, not dead")
+	case w.HealthTimedOut:
+		a.disagree("health_busy_timeout: a token came and the log says ready, but /health did not answer in time")
+	case w.Health == 0:
+		a.disagree("a token came and the log says ready, but /health gave no answer")
+	default:
+		a.disagree(fmt.Sprintf("a token came and the log says ready, but /health says %d", w.Health))
 	}
+}
+
+// disagree records a monitor that contradicts the server, with both sides quoted.
+func (a *attempt) disagree(text string) {
+	text = a.bothSides(text)
 	a.find("monitor_wrong", text)
+	a.notice("finding", fmt.Sprintf("trial %d: %s", a.t.Number, text))
+}
+
+// bothSides adds what the log and what the health endpoint said to a text.
+func (a *attempt) bothSides(text string) string {
+	log, first := a.watch.facts()
+	health := a.probes.failed()
+	if health == "" {
+		health = a.healthPath() + " answered 200"
+	}
+	return fmt.Sprintf("%s (%s, while %s)", text, logSide(log, first), health)
+}
+
+// foreign records, once, that somebody else's server answers on our port.
+func (a *attempt) foreign(seen answer) {
+	const name = "probe_answered_by_other_server"
+	for _, f := range a.findings {
+		if f.Name == name {
+			return
+		}
+	}
+	holder := a.holder
+	if holder == "" {
+		holder = "a process that is not of this trial"
+	}
+	a.find(name, fmt.Sprintf("%s on port %d %s, but the port is held by %s; the answer was not used", seen.path, a.t.Port, seen.words(), holder))
 }
 
 // mayAsk: a token costs the server a generation, so it is asked for once a witness says ready, or when HTTP
 // has been up for long and neither does.
 func (a *attempt) mayAsk() bool {
-	up := a.probes.answered
-	return !a.probes.asked.IsZero() || !up.IsZero() && a.Clock.Now().Sub(up) >= a.floor(silenceLimit, silenceLimitReal)
+	asked, up := a.probes.since()
+	return !asked.IsZero() || !up.IsZero() && a.Clock.Now().Sub(up) >= a.floor(silenceLimit, silenceLimitReal)
 }
 
 // owed is how long a token has been owed, 0 until that is long enough to mean anything on our clock.
 func (a *attempt) owed() time.Duration {
-	if a.probes.asked.IsZero() {
+	asked, _ := a.probes.since()
+	if asked.IsZero() {
 		return 0
 	}
-	owed := a.Clock.Now().Sub(a.probes.asked)
-	if owed < a.floor(silenceLimit, silenceLimitReal) {
+	return a.longEnough(a.Clock.Now().Sub(asked))
+}
+
+// quietFor is how long nothing has moved, 0 until that is long enough to mean anything on our clock.
+func (a *attempt) quietFor() time.Duration { return a.longEnough(a.watch.silence()) }
+
+func (a *attempt) longEnough(d time.Duration) time.Duration {
+	if d < a.floor(silenceLimit, silenceLimitReal) {
 		return 0
 	}
-	return owed
+	return d
 }
 
 func (a *attempt) oneToken(ctx context.Context) bool {
@@ -179,8 +228,6 @@ func (a *attempt) tooLong() error {
 	switch {
 	case len(log.Fatal) > 0 && silent >= a.floor(afterFatal, afterFatalReal):
 		return errDying
-	case a.owed() > 0 && silent >= a.floor(silenceLimit, silenceLimitReal):
-		return fmt.Errorf("%w: it says that it is ready and gives no token", errStuck)
 	case silent >= a.floor(noProgress, noProgressReal):
 		return errStuck
 	case a.ReadyTimeout > 0 && a.sinceLaunch() >= a.ReadyTimeout:
@@ -196,13 +243,14 @@ func (a *attempt) tooLong() error {
 func (w *watch) loadText() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch w.reader.Facts().Phase {
+	log := w.reader.Facts()
+	switch log.Phase {
 	case sglang.PhaseLaunch:
 		return "starting the server's processes"
 	case sglang.PhaseDistInit:
 		return "connecting the ranks"
 	case sglang.PhaseWeightLoad:
-		if v := w.last[kindShards].Values; v["load_total"] > 0 {
+		if v := log.Last[kindShards].Values; v["load_total"] > 0 {
 			return fmt.Sprintf("loading weights, %.0f of %.0f files", v["load_done"], v["load_total"])
 		}
 		return "loading weights"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,9 +95,11 @@ func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.O
 			a.watch.moved()
 		}
 		if each != nil {
+			q.Error = a.hidden(q.Error)
 			each(q)
 		}
 	})
+	a.hideIn(report)
 	if err == nil {
 		err = a.outlived(ctx, report)
 	}
@@ -114,7 +115,7 @@ func (a *attempt) outlived(ctx context.Context, r *benchmark.Report) error {
 	}
 	limit := a.Clock.Now().Add(a.floor(dyingTime, dyingTimeReal))
 	for {
-		if a.lives() && a.health(ctx) == http.StatusOK {
+		if a.lives() && a.vital(ctx) {
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -51,6 +51,7 @@ type Runner struct {
 	Grace         time.Duration   // host time a ready server gets after SIGTERM
 	Hurry         <-chan struct{} // closed by the second Ctrl-C: grace becomes 0
 	Port          int             // fixed port, 0 = choose
+	Version       sglang.Version  // of the installed server where it is known; else the log's wording tells
 	Secrets       []string        // exact values masked in all evidence (those of the study's secret variables)
 	Scratch       string          // where the running server's raw log lies, owner only; "" = the system's temporary folder, where Recover looks
 	// Score gives a trial's value from its levels: the objective at the best level that meets the SLO.

@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -8,11 +10,13 @@ import (
 type speed struct {
 	read    time.Time // host time when it was seen in the log
 	printed time.Time // the server's own time in its prefix (whole seconds, no zone), zero without one
-	toks    float64   // tok/s
+	dp      int       // DP rank that printed it, -1 without DP attention
+	toks    float64   // tok/s of that rank
 }
 
 // serverSpeed is the server's own throughput between two instants of host time: each line's figure
-// weighted by how much of its stretch lies between them. 0 when no line does.
+// weighted by how much of its stretch lies between them. 0 when no line does. The ranks of DP
+// attention each print their own share; the shares add up.
 //
 // Lines are dated by the server's own clock, moved onto the host's by the quickest reading of all:
 // several lines are read at once, and late.
@@ -23,24 +27,35 @@ func serverSpeed(lines []speed, from, to time.Time) float64 {
 			offset, known = d, true
 		}
 	}
-	var tokens, seconds float64
-	var before time.Time
+	ranks := map[int]*share{}
 	for _, l := range lines {
 		at := l.read
 		if !l.printed.IsZero() {
 			at = l.printed.Add(offset)
 		}
-		if !before.IsZero() {
-			if d := overlap(before, at, from, to).Seconds(); d > 0 {
-				tokens, seconds = tokens+l.toks*d, seconds+d
-			}
+		r := ranks[l.dp]
+		if r == nil {
+			ranks[l.dp] = &share{before: at}
+			continue
 		}
-		before = at
+		if d := overlap(r.before, at, from, to).Seconds(); d > 0 {
+			r.tokens, r.seconds = r.tokens+l.toks*d, r.seconds+d
+		}
+		r.before = at
 	}
-	if seconds == 0 {
-		return 0
+	total := 0.0
+	for _, dp := range slices.Sorted(maps.Keys(ranks)) {
+		if r := ranks[dp]; r.seconds > 0 {
+			total += r.tokens / r.seconds
+		}
 	}
-	return tokens / seconds
+	return total
+}
+
+// share is what one DP rank said so far.
+type share struct {
+	before          time.Time // of its last line
+	tokens, seconds float64   // inside the span asked for
 }
 
 // overlap is how much of [a, b] lies in [from, to].

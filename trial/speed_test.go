@@ -31,6 +31,15 @@ func TestServerSpeed(t *testing.T) {
 			t.Errorf("%s: %g tok/s, want %g", c.name, got, c.want)
 		}
 	}
+	var both []speed
+	for _, l := range lines { // two ranks of DP attention print in turn, one at half the speed
+		second := l
+		second.dp, second.toks = 1, l.toks/2
+		both = append(both, l, second)
+	}
+	if got := serverSpeed(both, at(10), at(40)); math.Abs(got-300) > 1e-9 {
+		t.Errorf("two DP ranks: %g tok/s, want the sum of 200 and 100", got)
+	}
 	if got := serverSpeed(nil, at(0), at(10)); got != 0 {
 		t.Errorf("no lines: %g", got)
 	}

@@ -109,8 +109,12 @@ type Verdict struct {
 	Findings []Finding          `json:"findings,omitempty"`
 	Evidence string             `json:"evidence,omitempty"` // quoted line
 	Line     int                `json:"evidence_line,omitempty"`
-	Advice   []string           `json:"advice,omitempty"` // closed list of codes
-	Text     string             `json:"text"`             // one sentence for a person, with numbers
+	Advice   []string           `json:"advice,omitempty"`        // closed list of codes
+	Text     string             `json:"text"`                    // one sentence for a person, with numbers
+	Also     []int              `json:"evidence_also,omitempty"` // other lines that prove the same
+
+	FailingRanks  []int    `json:"failing_ranks,omitempty"`  // ranks of the first cause, not of what followed
+	RejectedFlags []string `json:"rejected_flags,omitempty"` // flags SGLang did not take, as they were written
 }
 
 // Finding is a secondary observation worth showing.

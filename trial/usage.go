@@ -7,6 +7,9 @@ import (
 	"sgtune/sglang"
 )
 
+// diskMoves is how much a start must read from storage to count as progress: less is somebody writing to a log.
+const diskMoves = 8 << 20
+
 // memoryFacts is what the host's memory did while a trial ran, in bytes; -1 = not known.
 type memoryFacts struct {
 	lowWater int64 // least free memory of any GPU under load
@@ -18,6 +21,7 @@ type memoryFacts struct {
 	kernelRise, cgroupRise int64
 	total                  int64 // MemTotal
 	used                   int64 // memory in use (GPUs, host) when it last counted as progress
+	read                   int64 // bytes read from storage when that last counted
 }
 
 func newMemoryFacts(before *host.Usage) memoryFacts {
@@ -26,6 +30,7 @@ func newMemoryFacts(before *host.Usage) memoryFacts {
 		m.before, m.total = before.MemAvailable, before.MemTotal
 		m.kernelBase, m.cgroupBase = before.OOMKills, before.CgroupOOMKills
 		m.count(*before)
+		m.read = before.DiskRead
 	}
 	return m
 }
@@ -49,8 +54,25 @@ func (m *memoryFacts) lowest(u host.Usage) {
 	}
 }
 
-// moved reports whether memory in use has changed enough to be progress, and remembers it.
+// moved reports whether memory in use has changed, or enough has been read from storage, to be progress, and
+// remembers it. A start that reads its weights from a cold disk may do that in silence.
 func (m *memoryFacts) moved(u host.Usage) bool {
+	return m.memoryMoved(u) || m.hasRead(u)
+}
+
+// hasRead: the figure adds up the server's processes and falls when one of them ends.
+func (m *memoryFacts) hasRead(u host.Usage) bool {
+	if u.DiskRead < m.read {
+		m.read = u.DiskRead
+	}
+	if u.DiskRead-m.read < diskMoves {
+		return false
+	}
+	m.read = u.DiskRead
+	return true
+}
+
+func (m *memoryFacts) memoryMoved(u host.Usage) bool {
 	used := u.MemTotal - u.MemAvailable
 	for _, g := range u.GPUs {
 		used += g.Used
@@ -118,17 +140,25 @@ func (w *watch) recount(ctx context.Context) {
 
 // beforeHostPool reports whether the log has reached neither the host pool nor readiness; mu is held.
 func (w *watch) beforeHostPool() bool {
+	facts := w.reader.Facts()
 	for _, kind := range []string{kindHostPool, kindFiredUp, kindUvicorn} {
-		if _, seen := w.first[kind]; seen {
+		if _, seen := facts.First[kind]; seen {
 			return false
 		}
 	}
-	switch w.reader.Facts().Phase {
+	switch facts.Phase {
 	case sglang.PhaseHostPool, sglang.PhaseHTTPStart, sglang.PhaseWarmup, sglang.PhaseReady, sglang.PhasePrefill, sglang.PhaseDecode:
 		return false
 	default:
 		return true
 	}
+}
+
+// remarks are the watch's own findings.
+func (w *watch) remarks() []Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.findings
 }
 
 // usage returns the memory facts so far.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -34,8 +35,11 @@ const (
 type Probe struct {
 	Path    string
 	Status  int    // HTTP status, 0 = refused or timed out
+	Body    int    // bytes of the body; SGLang's own answers have none
+	Word    string // "refused" or "timeout" where Status is 0, "" not known
 	Count   int    // how often
 	Refusal string // what another monitor made of a 200, "" when nobody disagreed
+	From    string // where the probe ran, in words; "" not known
 }
 
 // Facts is everything a verdict depends on. The zero value of a field means not known, except where
@@ -47,6 +51,7 @@ type Facts struct {
 	Ending      Ending
 	Reason      string // words of what ended it
 	Exit        Exit
+	Dead        bool // the process is known to be gone, also where its exit status is not
 	Ready       bool // the readiness rule was met
 	Probes      []Probe
 	Elapsed     time.Duration // since the launch
@@ -61,15 +66,13 @@ type Facts struct {
 	Port        int
 	Holder      string // who holds the port
 	Findings    []Finding
+	Context     *Context // facts from outside when a log is judged on its own, nil in a trial of sgtune's
 }
 
 // Classify says why a trial ended. It is pure: the same facts give the same verdict. The first rule
 // that fits decides (rules.go); when none does the verdict is unknown, never a guess.
 func Classify(f Facts) Verdict {
-	v := Verdict{
-		Outcome: Unknown, Phase: furthest(&f), Cause: causeUnknown, Blames: BlameNo,
-		Text: "the server's end is not explained by anything it printed or the host counted; look at server.log",
-	}
+	v := undecided(&f)
 	for _, r := range rules {
 		if found, ok := r.judge(&f); ok {
 			v = found
@@ -85,9 +88,31 @@ func Classify(f Facts) Verdict {
 		all["host_request_gb_total"] = rank * float64(ranks(&f))
 	}
 	v.Numbers = all
-	v.Findings = append(v.Findings, f.Findings...)
+	v.Also = alsoProves(&f, v)
+	v.Findings = append(append(v.Findings, remarks(&f)...), f.Findings...)
 	return v
 }
+
+// undecided is the verdict when no rule fits, with what would be needed to decide.
+func undecided(f *Facts) Verdict {
+	v := Verdict{Outcome: Unknown, Phase: furthest(f), Cause: causeUnknown, Blames: BlameNo, Advice: []string{adviceRerun}}
+	quote(&v, lastEvent(f))
+	switch {
+	case f.Log.Lines == 0:
+		v.Text = "the log is empty, and nothing else says what became of the server; look whether its output went somewhere else"
+	case f.Exit.Alive:
+		v.Text = fmt.Sprintf("the server was still starting (%s) and no limit was reached; wait, or say how long it has been silent and what the limit is", v.Phase)
+	case f.Dead || f.Exit.Known:
+		v.Text = fmt.Sprintf("the server ended in %s and nothing it printed or the host counted says why; look at the end of server.log and at the kernel's log", v.Phase)
+	default:
+		v.Text = fmt.Sprintf("the log ends in %s without a failure, and whether the server still lives is not known; say so with --context", v.Phase)
+	}
+	return v
+}
+
+// ownDecodes is more decode lines than the server's own first request can cause: it asks for a few
+// tokens, a line stands for 40 steps.
+const ownDecodes = 4
 
 // furthest is the furthest phase the log reached. Live, readiness is the rule of design 5 and does
 // not need the log line.
@@ -98,6 +123,9 @@ func furthest(f *Facts) sglang.Phase {
 	}
 	if f.Ready && sglang.PhaseReady.After(phase) {
 		phase = sglang.PhaseReady
+	}
+	if phase == sglang.PhaseWarmup && f.Log.Decodes >= ownDecodes { // the log begins after the start
+		phase = sglang.PhaseDecode
 	}
 	return phase
 }
@@ -116,6 +144,7 @@ func dirty(v Verdict, r released) Verdict {
 	return Verdict{
 		Outcome: DirtyHost, Phase: sglang.PhaseShutdown, Cause: r.Cause, Blames: v.Blames, Numbers: v.Numbers,
 		Findings: append([]Finding{own}, v.Findings...), Evidence: v.Evidence, Line: v.Line, Advice: advice,
+		Also: v.Also, FailingRanks: v.FailingRanks, RejectedFlags: v.RejectedFlags,
 		Text: "the host is not clean: " + r.Text + "; free it (sgtune reclaim), then run sgtune tune again",
 	}
 }

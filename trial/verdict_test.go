@@ -15,16 +15,12 @@ import (
 
 // facts reads a log as the watch does.
 func facts(log string) trial.Facts {
-	f := trial.Facts{First: map[string]sglang.Event{}, Last: map[string]sglang.Event{}, Ending: trial.EndDied, KernelOOM: 0, CgroupOOM: -1}
-	f.Exit.Exit = host.Exit{Code: -1, Signal: 9, Known: true}
 	reader := sglang.NewReader()
-	for _, e := range append(reader.Feed([]byte(log)), reader.Close()...) {
-		if _, seen := f.First[e.Kind]; !seen {
-			f.First[e.Kind] = e
-		}
-		f.Last[e.Kind] = e
-	}
-	f.Log = reader.Facts()
+	reader.Feed([]byte(log))
+	reader.Close()
+	f := trial.Facts{Log: reader.Facts(), Ending: trial.EndDied, KernelOOM: 0, CgroupOOM: -1}
+	f.First, f.Last = f.Log.First, f.Log.Last
+	f.Exit.Exit = host.Exit{Code: -1, Signal: 9, Known: true}
 	return f
 }
 
@@ -94,7 +90,7 @@ func TestClassify(t *testing.T) {
 		},
 		{
 			"pools together too big", startLog + hostPoolLine + died9, func(f *trial.Facts) { f.KernelOOM, f.HostRAM = 1, 449e9 },
-			"host_oom / host_pool / hicache_oversubscribed, yes", "600 GB, the host has 449 GB", "lower_hicache_size",
+			"host_oom / host_pool / hicache_oversubscribed, yes", "600 GB (2 x 300), the host has 449 GB", "lower_hicache_size",
 		},
 		{"container limit", startLog + died9, func(f *trial.Facts) { f.CgroupOOM = 2 }, "host_oom / kv_pool / cgroup_limit, yes", "container", "raise_container_memory"},
 		{"killed, counter known and still", startLog + died9, nil, "crashed / kv_pool / silent_exit, partly", "counter did not move", "rerun_same"},
@@ -112,7 +108,7 @@ func TestClassify(t *testing.T) {
 		{"the same exception later is a crash", startLog + "Traceback (most recent call last):\n  File \"x.py\", line 1, in f\nAssertionError: x\n", nil, "crashed / kv_pool / python_exception, partly", "AssertionError", "rerun_same"},
 		{
 			"a GPU is occupied", "[2026-01-01 22:00:10] server_args={'tp_size': 2}\n[2026-01-01 22:00:20 TP0] Init parallel begin.\nValueError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes. pre_model_load_memory=5.3, local_gpu_memory=78.5\n", nil,
-			"env_fault / dist_init / gpu_memory_leftover, no", "5.3 GB", "free_gpu_memory",
+			"env_fault / dist_init / gpu_memory_leftover, no", "5.3 of 78.5 GB", "free_gpu_memory",
 		},
 		{"ranks lost each other", served + "[rank3]: torch.distributed.DistBackendError: NCCL error in: x\n", nil, "crashed / decode / nccl_error, no", "", "check_peer_nodes"},
 		{
@@ -126,8 +122,8 @@ func TestClassify(t *testing.T) {
 		{"stuck", served, func(f *trial.Facts) {
 			f.Ending, f.Exit, f.Ready, f.Silent = trial.EndStuck, trial.Exit{Alive: true}, true, 90*time.Second
 		}, "stuck / decode / no_progress, partly", "1m30s", "rerun_same"},
-		{"an empty log, nothing known", "", func(f *trial.Facts) { *f = trial.Facts{KernelOOM: -1, CgroupOOM: -1} }, "unknown / launch / unknown, no", "", ""},
-		{"alive, not ready, no limit", startLog, func(f *trial.Facts) { f.Ending, f.Exit = trial.EndUnknown, trial.Exit{Alive: true} }, "unknown / kv_pool / unknown, no", "", ""},
+		{"an empty log, nothing known", "", func(f *trial.Facts) { *f = trial.Facts{KernelOOM: -1, CgroupOOM: -1} }, "unknown / launch / unknown, no", "empty", "rerun_same"},
+		{"alive, not ready, no limit", startLog, func(f *trial.Facts) { f.Ending, f.Exit = trial.EndUnknown, trial.Exit{Alive: true} }, "unknown / kv_pool / unknown, no", "still starting", "rerun_same"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,16 +41,15 @@ type watch struct {
 	mu       sync.Mutex
 	reader   *sglang.Reader
 	offset   int64
-	first    map[string]sglang.Event // first event of each kind
-	last     map[string]sglang.Event // and the last one
-	speeds   []speed                 // decode lines of rank 0
-	progress time.Time               // log grew, a batch ran, a token came, memory moved
+	speeds   []speed   // decode lines
+	progress time.Time // log grew, a batch ran, a token came, memory moved
 	evidence *sglang.MaskWriter
 	file     *os.File
 	failed   error // first failure to write the evidence
 
 	underLoad bool
 	memory    memoryFacts
+	findings  []Finding // what the watch itself found
 }
 
 // startWatch begins to follow the process. The watch lives until close, beyond the end of work:
@@ -59,7 +57,7 @@ type watch struct {
 func (a *attempt) startWatch(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &watch{
-		a: a, process: a.process, cancel: cancel, reader: sglang.NewReader(), first: map[string]sglang.Event{}, last: map[string]sglang.Event{},
+		a: a, process: a.process, cancel: cancel, reader: sglang.NewReader(),
 		progress: a.Clock.Now(), memory: newMemoryFacts(a.baseline),
 	}
 	w.openEvidence(filepath.Join(a.dir(), "server.log"))
@@ -172,12 +170,8 @@ func echo(b []byte, underLoad bool) bool {
 // note keeps what is wanted of events; mu is held.
 func (w *watch) note(events []sglang.Event) {
 	for _, e := range events {
-		if _, seen := w.first[e.Kind]; !seen {
-			w.first[e.Kind] = e
-		}
-		w.last[e.Kind] = e
-		if toks, ok := e.Values["gen_tok_s"]; ok && e.Rank <= 0 {
-			w.speeds = append(w.speeds, speed{read: w.a.Clock.Now(), printed: e.At, toks: toks})
+		if toks, ok := e.Values["gen_tok_s"]; ok && (e.Rank <= 0 || e.DP >= 0) {
+			w.speeds = append(w.speeds, speed{read: w.a.Clock.Now(), printed: e.At, dp: e.DP, toks: toks})
 		}
 	}
 }
@@ -186,14 +180,15 @@ func (w *watch) note(events []sglang.Event) {
 func (w *watch) facts() (sglang.LogFacts, map[string]sglang.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.reader.Facts(), maps.Clone(w.first)
+	f := w.reader.Facts()
+	return f, f.First
 }
 
 // latest is the last event of each kind.
 func (w *watch) latest() map[string]sglang.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return maps.Clone(w.last)
+	return w.reader.Facts().Last
 }
 
 // moved notes progress that the log does not show.

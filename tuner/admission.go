@@ -46,8 +46,8 @@ func (f HostFacts) Available() float64 {
 // gpusUnread reports whether the GPUs could not be read.
 func (f HostFacts) gpusUnread() bool { return len(f.GPUs) == 0 && f.GPUNote != "" }
 
-// Admission decides whether a configuration may be launched now: the quality rule, both host RAM
-// rules, the memory arithmetic, what was learnt, no repeat. It is built anew for every proposal
+// Admission decides whether a configuration may be launched now: the quality rule, what SGLang does
+// not take together, both host RAM rules, the memory arithmetic, what was learnt, no repeat. It is built anew for every proposal
 // from history and the host's facts, and asks nobody.
 type Admission struct {
 	constraints []Constraint
@@ -59,6 +59,7 @@ type Admission struct {
 func NewAdmission(s *Study, history []*trial.Trial, facts HostFacts, line func(sglang.Config) error) *Admission {
 	a := &Admission{constraints: []Constraint{
 		Quality{Fixed: sglang.Merge(s.Server.Flags, s.Passed)},
+		newCombination(s),
 		hostRAM(s, history, facts, OwnRAM(history)),
 		Memory{Predict: Predictor(s, history)},
 	}}

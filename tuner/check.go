@@ -79,6 +79,7 @@ type CheckInput struct {
 	Rows     int            // usable rows of the workload, 0 = none
 	Reuse    float64        // share of prompt tokens an endless prefix cache would serve
 	Flags    []string       // flags the installed server does not take, a line each
+	Server   string         // the installed SGLang in words: its version and flags, "" = not known
 	Notes    []string       // what could not be checked, and why
 	Against  []string       // further reasons not to leave it alone
 }
@@ -93,8 +94,9 @@ func Check(s *Study, in CheckInput) *Report {
 	}
 	r.Host = hostRows(in.Facts)
 	r.Plan = planReport(s, in)
-	r.Notes = append(append(slices.Clone(s.Notes), checkNotes(s, in)...), in.Notes...)
-	r.Against = against(s, in, r)
+	notes, conflicts := combinationNotes(s)
+	r.Notes = slices.Concat(s.Notes, checkNotes(s, in), notes, in.Notes)
+	r.Against = append(against(s, in, r), conflicts...)
 	r.Ready = len(r.Against) == 0
 	if r.Ready {
 		r.Verdict = "Ready to leave alone: yes, because " + readyBecause(s, r)

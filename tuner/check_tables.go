@@ -13,7 +13,7 @@ import (
 // understood spells the study as it will run, defaults included.
 func understood(s *Study, in CheckInput) []Section {
 	return []Section{
-		{Title: "Server", Rows: serverRows(s)},
+		{Title: "Server", Rows: serverRows(s, in.Server)},
 		{Title: "Space", Rows: spaceRows(s)},
 		{Title: "Workload", Rows: append([]Row{
 			{"file", filepath.Base(s.Workload.File)},
@@ -25,12 +25,12 @@ func understood(s *Study, in CheckInput) []Section {
 	}
 }
 
-func serverRows(s *Study) []Row {
+func serverRows(s *Study, installed string) []Row {
 	command := s.Server.Command
 	if len(command) == 0 {
 		command = []string{"sgtune", "sim-server"}
 	}
-	shown := sglang.Server{Command: command, Model: s.Server.Model, Flags: s.Server.Flags}
+	shown := sglang.Server{Command: command, Model: s.Server.Model, Flags: s.Server.Flags, Version: s.Server.Version}
 	for name := range shown.Flags {
 		if secretName(name) {
 			shown.Flags = sglang.Merge(shown.Flags, sglang.Config{name: "***"})
@@ -44,6 +44,9 @@ func serverRows(s *Study) []Row {
 		{"environment", env(s.Server.Env)},
 		{"ranks", fmt.Sprint(Ranks(sglang.Merge(s.Server.Flags, s.Baseline)))},
 		{"ready within", FormatDuration(s.ReadyTimeout)},
+	}
+	if installed != "" {
+		rows = slices.Insert(rows, 0, Row{"installed", installed})
 	}
 	if s.Port > 0 {
 		rows = append(rows, Row{"port", fmt.Sprint(s.Port)})

@@ -41,6 +41,8 @@ func (d *decoder) knobName(f field, where string, searched bool) (string, bool) 
 			return bad("%s is not the name of an environment variable; use letters, digits and _", quote(name))
 		case where == "server.flags":
 			return bad("%s is an environment variable; write it in server.env as %s", quote(path(where, name)), quote(key))
+		case secretName(key):
+			return bad("%s is a secret, which changes nothing a trial measures; write it in server.env as %s", quote(path(where, name)), quote(key))
 		}
 		return name, true
 	}
@@ -59,9 +61,13 @@ func (d *decoder) knobName(f field, where string, searched bool) (string, bool) 
 	if why, ok := notSearched[name]; ok && searched {
 		return bad("%s cannot be searched: %s", quote(path(where, name)), why)
 	}
+	if probe := "--" + name + " x1"; where == "server.baseline" && sglang.Mask(probe) != probe && sglang.Known(name) {
+		return bad("%s is a secret, which changes nothing a trial measures; write it in server.flags", quote(path(where, name)))
+	}
 	if plain, ok := aliases[name]; ok {
 		name = plain
 	}
+	name = sglang.Canonical(name)
 	if !sglang.Known(name) {
 		if s := sglang.Suggest(name); s != "" {
 			return bad("unknown knob %s; did you mean `%s`?", quote(path(where, name)), s)
@@ -74,11 +80,8 @@ func (d *decoder) knobName(f field, where string, searched bool) (string, bool) 
 	return name, true
 }
 
-// aliases are other spellings of flags that this package reads by name.
-var aliases = map[string]string{
-	"tp": "tp-size", "tensor-parallel-size": "tp-size", "pp": "pp-size", "pipeline-parallel-size": "pp-size",
-	"dp": "dp-size", "data-parallel-size": "dp-size",
-}
+// aliases are shortened names that people write; SGLang's parser takes them, too.
+var aliases = map[string]string{"tp": "tp-size", "pp": "pp-size", "dp": "dp-size"}
 
 // knobValue checks a value against what SGLang's parser takes, as far as sgtune knows it.
 func (d *decoder) knobValue(n *node, name string, v any) bool {

@@ -275,6 +275,22 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 }
 
+// TestSecretsAreNoKnobs: a configuration is shown everywhere, so no secret may be part of one.
+func TestSecretsAreNoKnobs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"server: {model: m}\nspace: {env.HF_TOKEN: [s3cr3t, other]}\n",
+		"server: {model: m}\nspace: {api-key: [s3cr3t]}\n",
+		"server: {model: m, baseline: {env.WANDB_API_KEY: s3cr3t}}\nspace: {hicache-size: [0, 16]}\n",
+		"server: {model: m, baseline: {admin-api-key: s3cr3t}}\nspace: {hicache-size: [0, 16]}\n",
+	} {
+		_, err := parse(t, text+"workload: {file: prompts.jsonl}\n")
+		if err == nil || !strings.Contains(err.Error(), "write it in server.") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s got %v", text, err)
+		}
+	}
+}
+
 func TestUnquotedPort(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "server: {model: m, command: [serve, --port, {port}]}\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl}\n")

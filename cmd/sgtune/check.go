@@ -16,7 +16,6 @@ import (
 
 	"sgtune/benchmark"
 	"sgtune/host"
-	"sgtune/sglang"
 	"sgtune/store"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -49,7 +48,7 @@ func newCheckCommand() *cobra.Command {
 
 // check asks the host, the workload file, the database and the installed SGLang about a study.
 func check(ctx context.Context, path, db string) (*tuner.Report, error) {
-	study, err := tuner.ReadStudy(path)
+	study, err := readStudy(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +60,7 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 		db = filepath.Join(filepath.Dir(path), "sgtune.db")
 	}
 	in := tuner.CheckInput{Workload: workloadRows(workload), Rows: len(workload.Rows), Reuse: workload.Reuse}
+	checkFlags(ctx, askHere, study, &in)
 	record, history, err := stored(ctx, db, study.Name)
 	if err != nil {
 		in.Notes = append(in.Notes, fmt.Sprintf("The database %s could not be read (%v); nothing was learnt from earlier trials.", db, err))
@@ -84,7 +84,6 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 	if err := askHost(ctx, study, db, lastWords, &in); err != nil {
 		return nil, err
 	}
-	checkFlags(ctx, study, &in)
 	return tuner.Check(study, in), nil
 }
 
@@ -224,18 +223,4 @@ func (w *lineWriter) table(title string, rows []tuner.Row) {
 	if err := t.Flush(); err != nil {
 		w.err = err
 	}
-}
-
-// searched lists every value a study may pass for each flag.
-func searched(s *tuner.Study) map[string][]any {
-	flags := map[string][]any{}
-	for _, c := range []sglang.Config{s.Server.Flags, s.Baseline, s.Passed} {
-		for name, v := range c {
-			flags[name] = append(flags[name], v)
-		}
-	}
-	for _, d := range s.Space {
-		flags[d.Name] = append(flags[d.Name], d.Values...)
-	}
-	return flags
 }

@@ -11,18 +11,6 @@ import (
 	"sgtune/tuner"
 )
 
-func TestUnknownFlags(t *testing.T) {
-	t.Parallel()
-	flags := sglang.ParseHelp("usage: x\n\noptions:\n  -h, --help            show this help message and exit\n  --tp-size TP_SIZE\n  --trust-remote-code\n  --schedule-policy {fcfs,lpm}\n")
-	got := unknownFlags(flags, map[string][]any{
-		"tp-size": {8.0}, "trust-remote-code": {true}, "schedule-policy": {"fcfs", "lof"}, "hicache-size": {0.0, 16.0}, "env.NCCL_ALGO": {"Ring"},
-	})
-	want := []string{"the installed server has no flag --hicache-size", "the installed server does not take --schedule-policy lof"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestHelpCommandHasNoPort(t *testing.T) {
 	t.Parallel()
 	got := withoutPort([]string{"-m", "x", "--port", "{port}", "--url=h:{port}", "y"})
@@ -46,7 +34,7 @@ func TestHelpOfWhatCannotRun(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var in tuner.CheckInput
-			checkFlags(t.Context(), &tuner.Study{Server: sglang.Server{Command: tt.command}}, &in)
+			checkFlags(t.Context(), askHere, &tuner.Study{Server: sglang.Server{Command: tt.command}}, &in)
 			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tt.note) {
 				t.Errorf("notes %q, want %q", notes, tt.note)
 			}

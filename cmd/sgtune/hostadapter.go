@@ -54,15 +54,19 @@ func (h *loopHost) Launch(ctx context.Context, c sglang.Config) (string, error) 
 	} else if end.Listening { // its answers would be taken for those of the server started here
 		return "", fmt.Errorf("port %d is held by another process (pid %v), nothing was started", port, end.Owners)
 	}
-	p, err := h.place.host.Start(ctx, host.Command{
-		Argv: argv, Env: h.server.Environ(c), LogPath: filepath.Join(h.place.files, "finish.log"),
-	})
+	log := filepath.Join(h.place.files, "finish.log")
+	p, err := h.place.host.Start(ctx, host.Command{Argv: argv, Env: h.server.Environ(c), LogPath: log})
 	if err != nil {
 		return "", err
 	}
-	shown := sglang.Mask(strings.Join(argv, " "))
-	if err := h.awaitHealth(ctx, p, port); err != nil {
-		return "", fmt.Errorf("pid %d: %s: %w; its log is %s", p.ID().PID, shown, err, filepath.Join(h.place.files, "finish.log"))
+	shown := maskText(strings.Join(argv, " "), h.place.secrets)
+	err = h.awaitHealth(ctx, p, port)
+	hidden := hideSecrets(log, 0, h.place.secrets) // it writes there directly, because it outlives us
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("pid %d: %s: %w; its log is %s", p.ID().PID, shown, err, log)
+	case hidden != nil:
+		return "", fmt.Errorf("pid %d: %s: it runs, but %w", p.ID().PID, shown, hidden)
 	}
 	return fmt.Sprintf("pid %d: %s", p.ID().PID, shown), nil
 }

@@ -43,8 +43,8 @@ func newRootCommand(started *bool) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddCommand(
-		newTuneCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
-		newExportCommand(), newReclaimCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
+		newTuneCommand(), newInitCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
+		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
 	)
 	completeHelp(root)
 	return root

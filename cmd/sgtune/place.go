@@ -22,6 +22,8 @@ type place struct {
 	clock *host.Clock
 	name  string // shown: "local", "simulated kimi-8x96"
 	files string // evidence of the study: sgtune.files/STUDY beside the database
+
+	secrets []string // exact values that no file in it may hold
 }
 
 // newPlace opens the host of a study. origin is the host time to start from (a simulated host's
@@ -29,7 +31,7 @@ type place struct {
 func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 	p := &place{
 		clock: host.NewClock(origin, 1), name: s.Host.Kind,
-		files: filepath.Join(filepath.Dir(db), "sgtune.files", s.Name),
+		files: filepath.Join(filepath.Dir(db), "sgtune.files", s.Name), secrets: secrets(s, os.Environ()),
 	}
 	if s.Host.Kind == tuner.HostSimulated {
 		p.clock = host.NewClock(origin, s.Host.TimeScale)
@@ -134,7 +136,15 @@ func (p *place) run(ctx context.Context, argv []string) error {
 	if err := os.MkdirAll(p.files, 0o700); err != nil {
 		return fmt.Errorf("make the evidence folder: %w", err)
 	}
-	exit, output, err := host.Run(ctx, p.host, host.Command{Argv: argv, LogPath: filepath.Join(p.files, "commands.log")}, commandTimeout)
+	log := filepath.Join(p.files, "commands.log")
+	from := int64(0)
+	if info, err := os.Stat(log); err == nil {
+		from = info.Size()
+	}
+	exit, output, err := host.Run(ctx, p.host, host.Command{Argv: argv, LogPath: log}, commandTimeout)
+	if hidden := hideSecrets(log, from, p.secrets); err == nil {
+		err = hidden
+	}
 	if err != nil {
 		return err
 	}
@@ -143,7 +153,7 @@ func (p *place) run(ctx context.Context, argv []string) error {
 	}
 	last := ""
 	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
-		last = ": " + sglang.Mask(lines[len(lines)-1])
+		last = ": " + maskText(lines[len(lines)-1], p.secrets)
 	}
 	if exit.Signal != 0 {
 		return fmt.Errorf("ended by signal %d%s", exit.Signal, last)

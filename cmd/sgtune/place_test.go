@@ -107,14 +107,6 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-func TestSecrets(t *testing.T) {
-	t.Parallel()
-	env := map[string]string{"HF_TOKEN": "a", "X_PASSWORD": "b", "S3_KEY": "c", "A_SECRET": "d", "EMPTY_KEY": "", "NCCL_DEBUG": "INFO", "TOKENIZERS_PARALLELISM": "1"}
-	if diff := cmp.Diff([]string{"d", "a", "c", "b"}, secrets(env)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestBiggestHostPool(t *testing.T) {
 	t.Parallel()
 	space := tuner.Space{{Name: "mem-fraction-static", Values: []any{99.0}}, {Name: "hicache-size", Values: []any{0.0, 48.0, 16.0}}}

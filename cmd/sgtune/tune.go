@@ -73,7 +73,7 @@ func (o tuneOptions) override(s *tuner.Study) error {
 }
 
 func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) error {
-	study, err := tuner.ReadStudy(path)
+	study, err := readStudy(path)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,9 @@ func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) err
 	workload, err := benchmark.ReadWorkload(study.Workload.File)
 	if err != nil {
 		return usagef("%w", err)
+	}
+	if problems := study.Fit(quickInstalled(ctx, askHere, study)); len(problems) > 0 {
+		return usagef("%s: %s; sgtune check says more", path, strings.Join(problems, "; "))
 	}
 	if o.db == "" {
 		o.db = filepath.Join(filepath.Dir(path), "sgtune.db")

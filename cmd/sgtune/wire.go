@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"sgtune/benchmark"
@@ -36,11 +33,11 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 		Host: &loopHost{place: where, study: s, record: record, server: server, saver: saved},
 	}
 	loop.Runner = &trial.Runner{
-		Host: where.host, Store: saved, Clock: where.clock, Server: server,
+		Host: where.host, Store: saved, Clock: where.clock, Server: server, Version: server.Version,
 		Instruments:   sglang.InstrumentFlags(nil, sglang.Merge(s.Server.Flags, s.Baseline)),
 		InstrumentEnv: env,
 		Load:          n.load(), Files: where.files, ReadyTimeout: s.ReadyTimeout, Grace: grace, Hurry: n.hurry, Port: s.Port,
-		Secrets: secrets(s.Server.Env),
+		Secrets: secrets(s, os.Environ()),
 		Score:   s.Objective.Score, Prune: loop.Prune, Progress: n.screen.Progress,
 		Notice: func(kind, text string) {
 			_ = saved.AddEvent(context.WithoutCancel(ctx), s.Name, tuner.Event{At: where.clock.Now(), Kind: kind, Text: text})
@@ -98,17 +95,4 @@ func biggestHostPool(space tuner.Space) float64 {
 		}
 	}
 	return most
-}
-
-// secrets are the values of environment variables whose names say that they are secret.
-func secrets(env map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		for _, end := range []string{"_TOKEN", "_KEY", "_SECRET", "_PASSWORD"} {
-			if strings.HasSuffix(name, end) && env[name] != "" {
-				out = append(out, env[name])
-			}
-		}
-	}
-	return out
 }

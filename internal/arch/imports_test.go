@@ -25,21 +25,24 @@ var allowed = map[string][]string{
 	"export":             {"sglang"},
 	"web":                {"sglang", "benchmark", "trial", "tuner", "export"},
 	"internal/simulator": {"sglang"},
+	"internal/launch":    {"sglang"},
 	"internal/arch":      {},
-	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "store", "export", "web", "internal/simulator"},
+	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "store", "export", "web", "internal/launch", "internal/simulator"},
 }
 
 // owners names the only packages that may import an outside library (its import path or a path below it).
 var owners = map[string][]string{
-	"github.com/c-bata/goptuna":   {"tuner"},
-	"github.com/mattn/go-sqlite3": {"store"},
-	"github.com/go-chi/chi":       {"web"},
-	"github.com/NVIDIA/go-nvml":   {"host"},
-	"github.com/goccy/go-yaml":    {"tuner", "export", "internal/simulator"},
-	"github.com/spf13/cobra":      {"cmd/sgtune"},
-	"golang.org/x/term":           {"cmd/sgtune"},
-	"golang.org/x/sys":            {"host", "internal/simulator"},
-	"gonum.org/v1/gonum":          {"benchmark", "tuner"},
+	"github.com/c-bata/goptuna":     {"tuner"},
+	"github.com/mattn/go-sqlite3":   {"store"},
+	"github.com/go-chi/chi":         {"web"},
+	"github.com/NVIDIA/go-nvml":     {"host"},
+	"github.com/goccy/go-yaml":      {"tuner", "export", "internal/launch", "internal/simulator"},
+	"mvdan.cc/sh":                   {"internal/launch"},
+	"github.com/spf13/cobra":        {"cmd/sgtune"},
+	"golang.org/x/term":             {"cmd/sgtune"},
+	"github.com/klauspost/compress": {"cmd/sgtune"},
+	"golang.org/x/sys":              {"host", "internal/simulator"},
+	"gonum.org/v1/gonum":            {"benchmark", "tuner"},
 }
 
 type listed struct {

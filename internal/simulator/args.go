@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,26 +8,29 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-//go:embed flags_0.5.23.tsv
-var flagTable string
-
-// flag is one row of flags_0.5.23.tsv.
+// flag is one row of flags_VERSION.tsv.
 type flag struct {
 	key      string   // Python attribute: mem_fraction_static
 	options  []string // --mem-fraction-static
 	kind     string   // int float str si json true switch internal
 	many     string   // nargs: "+", "*", "?" or ""
 	def, res string   // Python literals: parser default, resolved value in the server_args line
+	unlisted bool     // an option that is no attribute of the arguments
 	choices  []string
 }
 
-// flags is the table, read once.
-var flags = sync.OnceValue(func() []flag {
-	var out []flag
-	for line := range strings.Lines(flagTable) {
+// flagSet is the options of one version.
+type flagSet struct {
+	rows  []flag
+	index map[string]int // every spelling of an option -> its row
+}
+
+// readFlags reads the text of a flags_VERSION.tsv.
+func readFlags(text string) *flagSet {
+	set := &flagSet{index: map[string]int{}}
+	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if strings.HasPrefix(line, "#") || len(f) != 7 {
 			continue
@@ -40,52 +42,66 @@ var flags = sync.OnceValue(func() []flag {
 		if f[3] != "-" {
 			x.many = f[3]
 		}
-		if x.res == "=" {
+		if x.unlisted = x.res == "!" || x.key == "help" || x.key == "config" || x.key == "monokernel_backend"; x.unlisted || x.res == "=" {
 			x.res = x.def
 		}
 		if f[6] != "-" {
 			x.choices = strings.Split(f[6], "|")
 		}
-		out = append(out, x)
-	}
-	return out
-})
-
-// optionIndex finds a flag by any of its spellings.
-var optionIndex = sync.OnceValue(func() map[string]int {
-	m := map[string]int{}
-	for i, f := range flags() {
-		for _, o := range f.options {
-			m[o] = i
+		for _, o := range x.options {
+			set.index[o] = len(set.rows)
 		}
+		set.rows = append(set.rows, x)
 	}
-	return m
-})
+	return set
+}
 
 // Args is a parsed command line: attribute to Python value text, only what was given.
 type Args struct {
+	d     *dialect
 	given map[string]string
 	sim   SimSettings
 	help  bool
 }
 
 // UsageError is what argparse says before it exits with status 2.
-type UsageError struct{ Message string }
+type UsageError struct {
+	Prog    string // argparse's name of the program, "" = the newest version's
+	Message string
+}
 
 // Error is the line argparse prints last.
-func (e *UsageError) Error() string { return "sglang serve: error: " + e.Message }
+func (e *UsageError) Error() string {
+	prog := e.Prog
+	if prog == "" {
+		prog = newestDialect().prog
+	}
+	return prog + ": error: " + e.Message
+}
 
-func usage(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
+func usage(format string, a ...any) error { return &UsageError{Message: fmt.Sprintf(format, a...)} }
 
-// ParseArgs reads a command line as SGLang 0.5.23's parser does: options in any order, prefix
-// abbreviations that are unique, --option=value, repeated options (the last wins). --sim-... are the
-// simulator's own.
+// ParseArgs reads a command line as the argument parser of the asked SGLang version (--sim-version) does:
+// options in any order, prefix abbreviations that are unique, --option=value, repeated options (the last
+// wins). --sim-... are the simulator's own.
 func ParseArgs(argv []string) (*Args, error) {
-	argv, err := expandConfig(argv)
+	d, err := dialectOf(argv)
 	if err != nil {
 		return nil, err
 	}
-	a := &Args{given: map[string]string{}, sim: SimSettings{Profile: kimi8x96.Name, TimeScale: 1, Seed: 1, Faults: noFaults()}}
+	a, err := d.parse(argv)
+	if u := (*UsageError)(nil); errors.As(err, &u) {
+		u.Prog = d.prog
+	}
+	return a, err
+}
+
+func (d *dialect) parse(argv []string) (*Args, error) {
+	argv, err := expandConfig(d.flags(), argv)
+	if err != nil {
+		return nil, err
+	}
+	a := &Args{d: d, given: map[string]string{}, sim: SimSettings{Profile: kimi8x96.Name, TimeScale: 1, Seed: 1, Faults: noFaults()}}
 	var unknown []string
 	for len(argv) > 0 {
 		word := argv[0]
@@ -102,7 +118,7 @@ func ParseArgs(argv []string) (*Args, error) {
 				}
 				value, argv = argv[0], argv[1:]
 			}
-			if err := a.sim.set(name, value); err != nil {
+			if err := a.own(name, value); err != nil {
 				return nil, err
 			}
 			continue
@@ -111,7 +127,7 @@ func ParseArgs(argv []string) (*Args, error) {
 			a.help = true
 			return a, nil
 		}
-		i, full, err := findOption(name)
+		i, full, err := d.flags().find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +135,7 @@ func ParseArgs(argv []string) (*Args, error) {
 			unknown = append(unknown, word)
 			continue
 		}
-		if argv, err = a.take(flags()[i], full, value, inline, argv); err != nil {
+		if argv, err = a.take(d.flags().rows[i], full, value, inline, argv); err != nil {
 			return nil, err
 		}
 	}
@@ -132,16 +148,29 @@ func ParseArgs(argv []string) (*Args, error) {
 	return a, nil
 }
 
-// findOption resolves a spelling or a unique prefix; -1 when nothing fits.
-func findOption(name string) (int, string, error) {
-	if i, ok := optionIndex()[name]; ok {
+// own reads one of the simulator's own flags. The version has decided how this line is read, so it cannot
+// change on the way (a config file).
+func (a *Args) own(name, value string) error {
+	if name != "--sim-version" {
+		return a.sim.set(name, value)
+	}
+	d, err := lookupVersion(value)
+	if err == nil && d != a.d {
+		err = usage("argument --sim-version: give it once, on the command line")
+	}
+	return err
+}
+
+// find resolves a spelling or a unique prefix; -1 when nothing fits.
+func (set *flagSet) find(name string) (int, string, error) {
+	if i, ok := set.index[name]; ok {
 		return i, name, nil
 	}
 	if !strings.HasPrefix(name, "--") {
 		return -1, "", nil
 	}
 	var found []string
-	for _, f := range flags() {
+	for _, f := range set.rows {
 		for _, o := range f.options {
 			if strings.HasPrefix(o, name) {
 				found = append(found, o)
@@ -152,7 +181,7 @@ func findOption(name string) (int, string, error) {
 	case 0:
 		return -1, "", nil
 	case 1:
-		return optionIndex()[found[0]], found[0], nil
+		return set.index[found[0]], found[0], nil
 	}
 	return -1, "", usage("ambiguous option: %s could match %s", name, strings.Join(found, ", "))
 }
@@ -189,7 +218,7 @@ func (a *Args) take(f flag, option, value string, inline bool, argv []string) ([
 	}
 	texts := make([]string, len(words))
 	for i, w := range words {
-		t, err := f.convert(label, w)
+		t, err := f.convert(a.d, label, w)
 		if err != nil {
 			return nil, err
 		}
@@ -213,9 +242,9 @@ func isOption(word string) bool {
 }
 
 // convert checks one value and returns it as a Python literal.
-func (f flag) convert(label, w string) (string, error) {
+func (f flag) convert(d *dialect, label, w string) (string, error) {
 	if len(f.choices) > 0 && !slices.Contains(f.choices, w) {
-		return "", usage("argument %s: invalid choice: '%s' (choose from %s)", label, w, strings.Join(f.choices, ", "))
+		return "", usage("argument %s: invalid choice: '%s' (choose from %s)", label, w, d.choiceText(f.choices))
 	}
 	switch f.kind {
 	case "int":
@@ -273,7 +302,7 @@ func (a *Args) Python(key string) string {
 	if v, ok := a.given[key]; ok {
 		return v
 	}
-	for _, f := range flags() {
+	for _, f := range a.d.flags().rows {
 		if f.key == key {
 			return f.res
 		}

@@ -47,7 +47,7 @@ func TestParseArgs(t *testing.T) {
 			t.Errorf("%s = %s, want %s", key, got, want)
 		}
 	}
-	if a.sim.Faults.SlowLoadS != 5 || a.sim.Faults.Hang != 7 || a.sim.Seed != 9 {
+	if a.sim.Faults.SlowLoadS != 5 || a.sim.Faults.HangAt != 7 || a.sim.Seed != 9 {
 		t.Errorf("simulator's settings: %+v", a.sim)
 	}
 }
@@ -76,14 +76,14 @@ func TestConfigFile(t *testing.T) {
 
 func TestHelpListsEveryFlag(t *testing.T) {
 	t.Parallel()
-	h := helpText()
+	h := newestDialect().helpText()
 	for _, want := range []string{"--mem-fraction-static MEM_FRACTION_STATIC", "--schedule-policy {lpm,random,fcfs", "--cuda-graph-max-bs-decode", "--sim-time-scale", "--tp-size TP_SIZE, --tensor-parallel-size TP_SIZE"} {
 		if !strings.Contains(h, want) {
 			t.Errorf("help lacks %q", want)
 		}
 	}
 	n := 0
-	for _, f := range flags() {
+	for _, f := range newestDialect().flags().rows {
 		if len(f.options) > 0 {
 			n++
 		}

@@ -11,10 +11,11 @@ import (
 )
 
 // expandConfig puts the flags of --config FILE in front of the command line, by SGLang's rules: two
-// separate words, a mapping of option names, true adds a bare flag, false nothing, a list its items.
-func expandConfig(argv []string) ([]string, error) {
+// separate words, a mapping of option names, true adds a bare flag, false nothing, a list its items. A version
+// without --config leaves it to its parser, which does not know it.
+func expandConfig(set *flagSet, argv []string) ([]string, error) {
 	i := slices.Index(argv, "--config")
-	if i < 0 || i+1 >= len(argv) {
+	if _, has := set.index["--config"]; !has || i < 0 || i+1 >= len(argv) {
 		return argv, nil
 	}
 	path := argv[i+1]
@@ -32,18 +33,18 @@ func expandConfig(argv []string) ([]string, error) {
 	}
 	var words []string
 	for _, item := range m {
-		words = append(words, configWords(fmt.Sprint(item.Key), item.Value)...)
+		words = append(words, configWords(set, fmt.Sprint(item.Key), item.Value)...)
 	}
 	return append(words, rest...), nil
 }
 
 // configWords spells one entry of a config file.
-func configWords(key string, value any) []string {
+func configWords(set *flagSet, key string, value any) []string {
 	option := "--" + key
 	switch v := value.(type) {
 	case bool:
-		i, known := optionIndex()[option]
-		if known && (flags()[i].kind == "true") {
+		i, known := set.index[option]
+		if known && (set.rows[i].kind == "true") {
 			if v {
 				return []string{option}
 			}

@@ -1,4 +1,4 @@
-// Package simulator is the simulated machine: a model of one SGLang 0.5.23 server on eight GPUs that
+// Package simulator is the simulated machine: a model of one SGLang server on eight GPUs that
 // runs in virtual time (Run), and a process that paces the same model by the wall clock and speaks
 // SGLang's command line, log, HTTP and ways of dying (Main, `sgtune sim-server`). It is the newcomer's
 // first run and the test double of the whole program; everything measured with it is labelled SIMULATED.
@@ -14,16 +14,16 @@
 // (one step after the other), schedule.go (admission), pacer.go (the one departure from SGLang), decode.go
 // (tokens, retraction), workload.go and run.go (a closed loop in virtual time).
 //
-// The process: args.go with flags_0.5.23.tsv, configfile.go, help.go (the command line), launch.go (checks),
-// startup.go (a start as data), server.go, pace.go and ending.go (a life), http.go, generate.go, scan.go,
+// The process: dialect.go (the versions it speaks), args.go with flags_VERSION.tsv, configfile.go, help.go (the
+// command line), launch.go (checks), startup.go (a start as data), server.go, pace.go and ending.go (a life), http.go, generate.go, scan.go,
 // tokens.go and stream.go (HTTP), logwriter.go, tracebacks.go and serverargs.go (the log), child.go and
 // claims.go (what other programs of the machine can see), faults.go.
 //
 // # What is known, what is assumed
 //
 // T, A, tokens, free memory after graphs, running requests and both throughput bands are the founding
-// machine's. Flags come from the parser of the 0.5.23 wheel, log lines and tracebacks from its source and
-// from logs. Assumed: the shape of the decode table, prefill cost (0.21 ms a token + 69 ms a step, so small
+// machine's. Flags come from the parsers of the wheels named in dialect.go, log lines, HTTP and deaths from their
+// source and from logs; the model itself is one for all versions but for the automatic values. Assumed: the shape of the decode table, prefill cost (0.21 ms a token + 69 ms a step, so small
 // chunks cost throughput), activations (0.5 GiB + 0.16 GiB per 1,024 tokens of one prefill step), at most 0.22 GiB
 // of fragmentation growing over minutes of load, host link 7.3 GB/s a rank, run-to-run noise of about 1%.
 //

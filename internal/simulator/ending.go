@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -10,16 +9,49 @@ import (
 	"time"
 )
 
+// timed are the faults that strike at a moment after ready, with what they do; the exit status is valid when done
+// is true.
+func (s *server) timed(ctx context.Context) []struct {
+	at     float64
+	strike func() (code int, done bool)
+} {
+	f := &s.l.s.Sim.Faults
+	watchdog := s.l.s.WatchdogS
+	if watchdog <= 0 {
+		watchdog = 300
+	}
+	freeze := func() (int, bool) { s.freeze(); return 0, false }
+	return []struct {
+		at     float64
+		strike func() (code int, done bool)
+	}{
+		{f.HangAt, freeze},
+		{f.WatchdogAt, freeze},
+		{f.WatchdogAt + watchdog, func() (int, bool) { return s.watchdog(ctx), true }},
+		{f.SilentAt, func() (int, bool) { s.kill(); return 137, true }},
+		{f.SchedulerKilledAt, func() (int, bool) { _ = s.child.cmd.Process.Kill(); return 0, false }},
+		{f.NCCLAt, func() (int, bool) { s.freeze(); return s.crash(ctx, s.ncclFailure()), true }},
+		{f.CUDAAt, func() (int, bool) { s.freeze(); return s.crash(ctx, s.cudaFailure()), true }},
+	}
+}
+
 // serveUntilEnd is the time after ready: until a signal, a crash, a fault, or the child's death.
 func (s *server) serveUntilEnd(ctx context.Context, exits chan func() int) int {
-	f := &s.l.s.Sim.Faults
 	term := make(chan os.Signal, 1)
-	if !f.IgnoreTerm {
+	if !s.l.s.Sim.Faults.IgnoreTerm {
 		signal.Notify(term, syscall.SIGTERM)
 		defer signal.Stop(term)
 	}
 	ready, _ := s.readyS.Load().(float64)
-	hang, silent := s.at(ready+f.Hang), s.at(ready+f.Silent)
+	events := s.timed(ctx)
+	strikes := make(chan int, len(events))
+	for i, e := range events {
+		if e.at <= 1e15 { // +Inf: never
+			t := time.AfterFunc(s.clock.real(ready+e.at-s.clock.now()), func() { strikes <- i })
+			defer t.Stop()
+		}
+	}
+	lost := s.child.done
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,33 +59,32 @@ func (s *server) serveUntilEnd(ctx context.Context, exits chan func() int) int {
 			return 130
 		case end := <-exits:
 			return end()
-		case <-hang:
-			s.mu.Lock()
-			s.frozen = true
-			s.mu.Unlock()
-			hang = nil
-		case <-silent:
-			s.kill()
-		case <-s.child.done:
-			return s.childCrashed(ctx)
+		case i := <-strikes:
+			if code, done := events[i].strike(); done {
+				return code
+			}
+		case <-lost:
+			if lost = nil; s.schedulerGone() {
+				return s.sigquit(ctx)
+			}
 		case <-term:
 			return s.drain(ctx)
 		}
 	}
 }
 
-// at fires at a simulated time; never for +Inf.
-func (s *server) at(t float64) <-chan time.Time {
-	if t > 1e15 {
-		return nil
-	}
-	return time.After(s.clock.real(t - s.clock.now()))
+// freeze stops the scheduler: no step ends any more, nothing is printed.
+func (s *server) freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = true
 }
 
 // drain is SIGTERM to a ready server: no new work, running requests end, exit 0.
 func (s *server) drain(ctx context.Context) int {
 	s.state.Store(int32(stateDraining))
 	s.log.line(s.clock.now(), -1, "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
+	s.log.flush()
 	for {
 		s.mu.Lock()
 		idle := s.eng.Idle()
@@ -64,7 +95,7 @@ func (s *server) drain(ctx context.Context) int {
 		_ = sleep(ctx, 2*tick)
 	}
 	_ = sleep(ctx, 4*tick) // the last events reach their clients
-	s.log.line(s.clock.now(), -1, "Gracefully exiting... Remaining number of requests 0. Remaining requests remaining_rids=[].")
+	s.log.line(s.clock.now(), -1, "%s", s.l.d.drained())
 	s.quit()
 	return 0
 }
@@ -85,10 +116,10 @@ func (s *server) kill() {
 	select {} // the signal is on its way
 }
 
-// lingers tells whether SGLang's crash diagnostics are on: 5 s of settling before the tree dies.
-func lingers() bool {
+// lingers tells whether the newest SGLang's crash diagnostics are on: 5 s of settling before the tree dies.
+func (s *server) lingers() bool {
 	v := strings.ToLower(os.Getenv("SGLANG_PYSPY_DUMP_BEFORE_CRASH"))
-	return v != "0" && v != "false"
+	return s.l.d.release >= r0523 && v != "0" && v != "false"
 }
 
 // crash is an exception in a serving scheduler.
@@ -97,22 +128,51 @@ func (s *server) crash(ctx context.Context, f *Failure) int {
 	return s.sigquit(ctx)
 }
 
-func (s *server) childCrashed(ctx context.Context) int {
-	s.log.line(s.clock.now(), -1, "Subprocess scheduler_0 (pid=%d) crashed with exit code %d. Triggering SIGQUIT for cleanup...", s.child.pid(), s.child.code())
-	s.mu.Lock()
-	s.frozen = true
-	s.mu.Unlock()
+// schedulerGone is the death of a scheduler that could not say anything; it tells whether the server ends of it.
+func (s *server) schedulerGone() (ends bool) {
+	s.freeze()
+	text, ends := s.l.d.killedScheduler(s.child.pid(), s.child.code())
+	if text != "" {
+		s.log.line(s.clock.now(), -1, "%s", text)
+		s.log.flush()
+	}
+	return ends
+}
+
+// watchdog is the scheduler's own end of a forward pass that never returns: each rank says so, then the tree dies.
+func (s *server) watchdog(ctx context.Context) int {
+	at, d := s.clock.now(), s.l.d
+	for _, r := range s.l.sortedRanks(uint64(at)) {
+		if d.release >= r0510 {
+			s.log.line(at, r, "Scheduler debug info:\nscheduler.cur_batch.batch_size()=%d\nscheduler.cur_batch.reqs=[...]\n", max(s.inFlight(), 1))
+		} else {
+			s.log.line(at, r, "self.cur_batch.batch_size()=%d, self.cur_batch.reqs=[...], ", max(s.inFlight(), 1))
+		}
+		s.log.line(at, r, "%s", d.watchdog(s.l.resolved("watchdog_timeout")))
+		s.log.raw("\n")
+	}
+	s.log.flush()
+	_ = sleep(ctx, s.clock.real(5))
 	return s.sigquit(ctx)
 }
 
+// inFlight is how many requests run or wait.
+func (s *server) inFlight() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.eng.running) + len(s.eng.waiting)
+}
+
 func (s *server) sigquit(ctx context.Context) int {
-	s.log.line(s.clock.now(), -1, "SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
-	if lingers() {
+	s.log.line(s.clock.now(), -1, "%s", s.l.d.childFailed())
+	if s.lingers() {
 		s.log.line(s.clock.now(), -1, "Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
 		s.log.flush()
 		_ = sleep(ctx, s.clock.real(5))
 	}
-	s.log.line(s.clock.now(), -1, "kill_process_tree called: parent_pid=%d, include_parent=True, pid=%d", os.Getpid(), os.Getpid())
+	if s.l.d.release >= r0523 {
+		s.log.line(s.clock.now(), -1, "kill_process_tree called: parent_pid=%d, include_parent=True, pid=%d", os.Getpid(), os.Getpid())
+	}
 	s.kill()
 	return 137
 }
@@ -121,7 +181,7 @@ func (s *server) sigquit(ctx context.Context) int {
 func (s *server) dieLoading(_ context.Context, at float64, f *Failure) int {
 	if f.Cause == "kernel_oom_kill" {
 		s.claims.oomKill()
-		s.log.raw(initTraceback(f.Text))
+		s.sayLost(at, f.Rank, -9)
 		s.quit()
 		return 1
 	}
@@ -139,8 +199,15 @@ func (s *server) lostChild() int {
 		s.quit()
 		return 130
 	}
-	code := s.child.code()
-	s.log.raw(initTraceback(fmt.Sprintf("RuntimeError: Rank 0 scheduler died during initialization (exit code: %d). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer. Run `dmesg -T | grep -i oom` to check.", code)))
+	s.sayLost(s.clock.now(), 0, s.child.code())
 	s.quit()
 	return 1
+}
+
+func (s *server) sayLost(at float64, rank, code int) {
+	lines, text := s.l.d.lostRank(rank, code)
+	for _, line := range lines {
+		s.log.line(at, -1, "%s", line)
+	}
+	s.log.raw(text)
 }

@@ -32,6 +32,7 @@ type Engine struct {
 	peakAct   float64
 	pending   int // tokens of loaded-back blocks whose cost falls on the next step
 	failAfter float64
+	extraMS   float64 // a fault's addition to each prefill step
 
 	observer   Observer
 	counters   Counters
@@ -216,7 +217,7 @@ func (e *Engine) prefillTime() float64 {
 		n += pt.n
 		ctx += float64(pt.n) * (float64(pt.r.computed) + float64(pt.n)/2)
 	}
-	t := e.p.prefillMS(n, ctx/float64(max(n, 1))) + e.transferMS()
+	t := e.p.prefillMS(n, ctx/float64(max(n, 1))) + e.transferMS() + e.extraMS
 	if e.s.MixedChunk && len(e.running) > 0 {
 		t = t*1.06 + 0.55*e.decodeTime()
 	}

@@ -6,11 +6,11 @@ import (
 )
 
 // usageText is the usage block argparse prints before an error.
-func usageText() string {
+func (d *dialect) usageText() string {
 	var b strings.Builder
-	b.WriteString("usage: sglang serve [-h]")
-	col := b.Len()
-	for _, f := range flags() {
+	b.WriteString("usage: " + d.prog + " [-h]")
+	col, indent := b.Len(), len("usage: ")+len(d.prog)
+	for _, f := range d.flags().rows {
 		if len(f.options) == 0 || f.key == "help" {
 			continue
 		}
@@ -19,8 +19,8 @@ func usageText() string {
 			word = f.options[0] + f.meta()
 		}
 		if col+1+len(word) > 79 {
-			b.WriteString("\n                   ")
-			col = 19
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			col = indent
 		}
 		b.WriteString(" " + word)
 		col += 1 + len(word)
@@ -46,11 +46,11 @@ func (f flag) meta() string {
 	return " " + m
 }
 
-// helpText is --help: every option SGLang 0.5.23 lists, without its prose, and the simulator's own.
-func helpText() string {
+// helpText is --help: every option this version of SGLang lists, without its prose, and the simulator's own.
+func (d *dialect) helpText() string {
 	var b strings.Builder
-	b.WriteString(usageText() + "\n\noptions:\n  -h, --help            show this help message and exit\n")
-	for _, f := range flags() {
+	b.WriteString(d.usageText() + "\n\noptions:\n  -h, --help            show this help message and exit\n")
+	for _, f := range d.flags().rows {
 		if len(f.options) == 0 || f.key == "help" {
 			continue
 		}
@@ -63,6 +63,10 @@ func helpText() string {
 	b.WriteString("\nsimulator (not options of SGLang):\n")
 	for _, f := range simFlags {
 		fmt.Fprintf(&b, "  %s %s\n                        %s\n", f.name, f.meta, f.text)
+	}
+	b.WriteString("\nfaults (--sim-fault):\n")
+	for _, f := range faults {
+		fmt.Fprintf(&b, "  %-22s%s\n", f.spelling(), f.text)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -14,32 +14,62 @@ import (
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, f http.HandlerFunc) { mux.HandleFunc(path, s.logged(f)) }
-	handle("GET /health", s.health)
-	handle("GET /health_generate", s.health)
-	handle("GET /ready", s.readyFlag)
-	handle("GET /server_info", s.serverInfo)
-	handle("GET /get_server_info", s.serverInfo)
-	handle("GET /model_info", s.modelInfo)
-	handle("GET /get_model_info", s.modelInfo)
+	s.l.d.routes(s, handle)
 	handle("GET /v1/models", s.models)
-	handle("POST /tokenize", s.tokenize)
-	handle("POST /v1/tokenize", s.tokenize)
 	handle("POST /flush_cache", s.flush)
 	handle("GET /flush_cache", s.flush)
 	handle("POST /abort_request", s.abort)
 	mux.HandleFunc("POST /generate", s.generate)
-	if s.l.s.APIKey == "" {
+	if s.l.s.APIKey == "" && s.l.s.AdminKey == "" {
 		return mux
 	}
 	return s.guarded(mux)
 }
 
-// guarded asks for the API key everywhere but at the health endpoints.
+// routes registers what differs between versions.
+func (d *dialect) routes(s *server, handle func(path string, f http.HandlerFunc)) {
+	handle("GET /health", s.health)
+	handle("GET /health_generate", s.healthGenerate)
+	handle("GET /get_server_info", s.deprecated("server_info", s.serverInfo))
+	handle("GET /get_model_info", s.deprecated("model_info", s.modelInfo))
+	if d.release >= r049 && d.release < r0523 {
+		handle("GET /get_load", s.load)
+	}
+	if d.release >= r055 {
+		handle("POST /tokenize", s.tokenize)
+		handle("POST /v1/tokenize", s.tokenize)
+	}
+	if d.release >= r0510 {
+		handle("GET /server_info", s.serverInfo)
+		handle("GET /model_info", s.modelInfo)
+	}
+	if d.release >= r0523 {
+		handle("GET /ready", s.readyFlag)
+	}
+}
+
+// deprecated warns in the log, in versions that have a new name for an old path.
+func (s *server) deprecated(name string, f http.HandlerFunc) http.HandlerFunc {
+	if s.l.d.release < r0510 {
+		return f
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.log.line(s.clock.now(), -1, "Endpoint '/get_%s' is deprecated and will be removed in a future version. Please use '/%s' instead.", name, name)
+		s.log.flush()
+		f(w, r)
+	}
+}
+
+// guarded asks for the API key everywhere but at the health endpoints, and for the admin key, when there is
+// one, where the server is changed (srt/utils/auth.py).
 func (s *server) guarded(next http.Handler) http.Handler {
-	want := []byte("Bearer " + s.l.s.APIKey)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		want := s.l.s.APIKey
+		if path := r.URL.Path; s.l.s.AdminKey != "" && (path == "/flush_cache" || path == "/abort_request") {
+			want = s.l.s.AdminKey
+		}
 		got := []byte(r.Header.Get("Authorization"))
-		if !strings.HasPrefix(r.URL.Path, "/health") && subtle.ConstantTimeCompare(got, want) != 1 {
+		if want != "" && !strings.HasPrefix(r.URL.Path, "/health") && subtle.ConstantTimeCompare(got, []byte("Bearer "+want)) != 1 {
 			reply(w, http.StatusUnauthorized, []byte(`{"error":"Unauthorized"}`))
 			return
 		}
@@ -76,19 +106,33 @@ func replyError(w http.ResponseWriter, code int, message string) {
 	reply(w, code, b)
 }
 
-// health costs a generation when the server is idle and at least one simulated second always; its body
-// is empty whatever the answer.
+// health is an unconditional 200 in 0.4.x and healthGenerate later, with 503 before it is ready and while it
+// drains. Its body is empty whatever the answer.
 func (s *server) health(w http.ResponseWriter, r *http.Request) {
-	if state(s.state.Load()) != stateReady {
+	if s.l.d.release <= r049 {
+		return
+	}
+	ready, _ := s.readyS.Load().(float64)
+	if state(s.state.Load()) != stateReady || s.clock.now() < ready+s.l.s.Sim.Faults.StartingHealthS {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	s.healthGenerate(w, r)
+}
+
+// healthGenerate costs a generation when the server is idle and at least one simulated second always.
+func (s *server) healthGenerate(w http.ResponseWriter, r *http.Request) {
+	if s.l.d.release > r049 && state(s.state.Load()) != stateReady {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	s.mu.Lock()
-	before := s.eng.counters.OutputTokens
-	if s.eng.Idle() && !s.frozen {
+	before, busy := s.eng.counters.OutputTokens, !s.eng.Idle()
+	if !busy && !s.frozen {
 		s.submitLocked(&Request{ID: "HEALTH_CHECK", Prompt: NewPrompt([]uint32{0}), MaxNew: 1})
 	}
 	s.mu.Unlock()
+	deaf := busy && s.l.s.Sim.Faults.BusyHealth
 	for range healthTimeoutS {
 		if sleep(r.Context(), s.clock.real(1)) != nil {
 			return
@@ -96,8 +140,7 @@ func (s *server) health(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		heard := s.eng.counters.OutputTokens > before
 		s.mu.Unlock()
-		if heard {
-			w.WriteHeader(http.StatusOK)
+		if heard && !deaf {
 			return
 		}
 	}
@@ -127,9 +170,24 @@ func (s *server) serverInfo(w http.ResponseWriter, r *http.Request) {
 	}
 	b := &s.l.b
 	body := append([]byte(nil), s.info...)
-	body = fmt.Appendf(body, `,"max_total_num_tokens":%d,"max_req_input_len":%d,"version":"0.5.23","startup_time":%.2f,"launch_command":"sim-server","internal_states":[{"last_gen_throughput":%.2f,"memory_usage":{"weight":%.2f,"kvcache":%.2f,"graph":%.2f,"token_capacity":%d,"startup_available":%.2f},"effective_max_running_requests_per_dp":%d,"avg_spec_accept_length":null}]}`,
-		b.Tokens, s.maxInput(), s.readyS.Load(), tokS, b.BeforeLoadGiB-b.AfterLoadGiB, b.KVGiB, b.GraphGiB, b.Tokens, b.AfterGraphGiB, b.MaxRunning)
+	if s.l.d.release >= r0523 {
+		body = fmt.Appendf(body, `,"startup_time":%.2f,"launch_command":"sim-server"`, s.readyS.Load())
+	}
+	body = fmt.Appendf(body, `,"max_total_num_tokens":%d,"max_req_input_len":%d,"version":"%s","internal_states":[{"last_gen_throughput":%.2f,"memory_usage":{"weight":%.2f,"kvcache":%.2f,"graph":%.2f,"token_capacity":%d,"startup_available":%.2f},"effective_max_running_requests_per_dp":%d,"avg_spec_accept_length":null}]}`,
+		b.Tokens, s.maxInput(), s.l.d.full, tokS, b.BeforeLoadGiB-b.AfterLoadGiB, b.KVGiB, b.GraphGiB, b.Tokens, b.AfterGraphGiB, b.MaxRunning)
 	reply(w, http.StatusOK, body)
+}
+
+// load is /get_load: 0.4.9 gives one number, later versions one object a data-parallel rank.
+func (s *server) load(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	running, waiting, used := len(s.eng.running), len(s.eng.waiting), s.eng.cache.used()
+	s.mu.Unlock()
+	if s.l.d.release == r049 {
+		reply(w, http.StatusOK, fmt.Appendf(nil, `{"load":%d}`, running+waiting))
+		return
+	}
+	reply(w, http.StatusOK, fmt.Appendf(nil, `[{"dp_rank":0,"num_reqs":%d,"num_waiting_reqs":%d,"num_tokens":%d}]`, running+waiting, waiting, used))
 }
 
 func (s *server) modelInfo(w http.ResponseWriter, _ *http.Request) {
@@ -189,16 +247,26 @@ func (s *server) flush(w http.ResponseWriter, _ *http.Request) {
 
 func (s *server) abort(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		RID string `json:"rid"`
-		All bool   `json:"abort_all"`
+		RID *string `json:"rid"`
+		All bool    `json:"abort_all"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&body); err != nil {
 		replyError(w, http.StatusBadRequest, "invalid JSON body")
 		return
 	}
+	rid := ""
+	if body.RID != nil {
+		rid = *body.RID
+	}
+	if s.l.d.release == r046 { // abort_all came later, rid is required
+		if body.All = false; body.RID == nil {
+			reply(w, http.StatusUnprocessableEntity, []byte(`{"detail":[{"type":"missing","loc":["body","rid"],"msg":"Field required"}]}`))
+			return
+		}
+	}
 	s.mu.Lock()
 	s.eng.Advance(s.clock.now())
-	s.eng.abort(func(q *Request) bool { return body.All || body.RID != "" && strings.HasPrefix(q.ID, body.RID) })
+	s.eng.abort(func(q *Request) bool { return body.All || rid != "" && strings.HasPrefix(q.ID, rid) })
 	s.publish(time.Now())
 	s.mu.Unlock()
 	w.WriteHeader(http.StatusOK)

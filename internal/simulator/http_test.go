@@ -232,7 +232,7 @@ func TestBehaviourOverHTTP(t *testing.T) {
 // is read from /proc, so that the client beside it does not count.
 func BenchmarkGenerate(b *testing.B) {
 	l := sizedB(b)
-	s := &server{l: l, clock: pacedClock{time.Now(), 100000}, log: newLogWriter(io.Discard, time.Now()), access: io.Discard, wake: make(chan struct{}, 1), claims: &claims{}, info: l.infoJSON()}
+	s := &server{l: l, clock: pacedClock{time.Now(), 100000}, log: newLogWriter(l.d, io.Discard, time.Now()), access: io.Discard, wake: make(chan struct{}, 1), claims: &claims{}, info: l.infoJSON()}
 	s.readyS.Store(0.0)
 	s.eng = newEngine(&l.p, &l.s, &l.b, 1, 0)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

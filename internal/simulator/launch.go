@@ -19,6 +19,7 @@ const hostReserve = 10 * gib
 
 // launch is one parsed and sized launch.
 type launch struct {
+	d    *dialect
 	args *Args
 	p    Profile
 	s    Settings
@@ -50,11 +51,11 @@ func (a *Args) launch() (*launch, error) {
 	if a.sim.StartupS == 0 {
 		a.sim.StartupS = p.StartupS
 	}
-	l := &launch{args: a, p: p, s: a.settings(&p)}
+	l := &launch{d: a.d, args: a, p: p, s: a.settings(&p)}
 	if err := l.s.check(&p); err != nil {
 		return nil, err
 	}
-	l.b = plan(&l.p, &l.s, a.sim.Seed)
+	l.b = l.d.plan(&l.p, &l.s, a.sim.Seed)
 	return l, nil
 }
 
@@ -84,15 +85,26 @@ func (s *Settings) check(p *Profile) error {
 	return nil
 }
 
-// hostRefusal is SGLang 0.5.23's own check of the host pool: each rank's share of what is available less 10 GiB.
-func hostRefusal(s *Settings, b *Budget, available float64) *Failure {
+// hostRefusal is SGLang's own check of the host pool. From 0.5.20 on a rank may take its share of what is
+// available less 10 GiB; before, each rank compares its request with the whole host's. Up to 0.5.12 the pool
+// must be larger than the device's. 0.4.9 and older print a free figure that still contains the 10 GiB.
+func (d *dialect) hostRefusal(s *Settings, b *Budget, available float64) *Failure {
 	if !s.hicache() {
 		return nil
 	}
-	share := (available - hostReserve) / float64(s.TP)
+	if d.release < r0523 && b.HostTokens <= b.Tokens {
+		return &Failure{Phase: sglang.PhaseHostPool, Cause: "hicache_smaller_than_device", Rank: 0, Text: smallHost}
+	}
+	share := available - hostReserve
+	if d.release >= r0523 {
+		share /= float64(s.TP)
+	}
 	want := float64(b.HostTokens) * float64(b.CellBytes)
 	if want <= share {
 		return nil
+	}
+	if d.release <= r049 {
+		share = available
 	}
 	return &Failure{Phase: sglang.PhaseHostPool, Cause: "hicache_check_refused", Rank: 0, Text: fmt.Sprintf(
 		"ValueError: Not enough host memory available. Requesting %.2f GB but only have %.2f GB free. Please reduce the size of the hierarchical cache.",

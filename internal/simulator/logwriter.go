@@ -11,6 +11,7 @@ import (
 // logWriter prints SGLang's log lines with simulated time: process start plus simulated seconds. Lines are
 // collected and written by flush, at most one write for each turn of the pace loop.
 type logWriter struct {
+	d    *dialect
 	mu   sync.Mutex
 	w    io.Writer
 	base time.Time
@@ -20,8 +21,8 @@ type logWriter struct {
 	stamp  []byte // "[2006-01-02 15:04:05"
 }
 
-func newLogWriter(w io.Writer, base time.Time) *logWriter {
-	return &logWriter{w: w, base: base, second: -1}
+func newLogWriter(d *dialect, w io.Writer, base time.Time) *logWriter {
+	return &logWriter{d: d, w: w, base: base, second: -1}
 }
 
 // line prints one line; rank below 0 is the main process.
@@ -64,37 +65,73 @@ func (l *logWriter) flush() {
 }
 
 // PrefillDone, DecodeDone and Retracted make the log an Observer of the engine.
-func (l *logWriter) PrefillDone(b PrefillBatch) { l.batch(b.At, b.append) }
+func (l *logWriter) PrefillDone(b PrefillBatch) {
+	l.batch(b.At, func(t []byte) []byte { return l.d.prefill(t, b) })
+}
 
 // DecodeDone prints a decode batch line.
-func (l *logWriter) DecodeDone(b DecodeBatch) { l.batch(b.At, b.append) }
+func (l *logWriter) DecodeDone(b DecodeBatch) {
+	l.batch(b.At, func(t []byte) []byte { return l.d.decode(t, b) })
+}
 
 // Retracted prints a retraction line.
 func (l *logWriter) Retracted(r Retraction) {
-	l.line(r.At, 0, "KV cache pool is full. Retract requests. #retracted_reqs: %d, #new_tokens_gained: %d, #new_token_ratio: %.4f -> %.4f",
-		r.Requests, r.Gained, r.RatioFrom, r.RatioTo)
+	text := "KV cache pool is full. Retract requests."
+	if l.d.release == r046 {
+		text = "Decode out of memory happened."
+	}
+	gained := ""
+	if l.d.release >= r0510 {
+		gained = fmt.Sprintf(", #new_tokens_gained: %d", r.Gained)
+	}
+	l.line(r.At, 0, "%s #retracted_reqs: %d%s, #new_token_ratio: %.4f -> %.4f", text, r.Requests, gained, r.RatioFrom, r.RatioTo)
 }
 
+// batch prints a batch line; 0.4.9's ends with a time stamp, 0.5.5's with a comma.
 func (l *logWriter) batch(at float64, add func([]byte) []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prefix(at, 0)
-	l.buf = append(add(l.buf), '\n')
+	l.buf = add(l.buf)
+	switch l.d.release {
+	case r049:
+		stamp := l.base.Add(time.Duration(at * float64(time.Second)))
+		l.buf = stamp.AppendFormat(append(l.buf, ", timestamp: "...), "2006-01-02T15:04:05.000000")
+	case r055:
+		l.buf = append(l.buf, ", "...)
+	default:
+	}
+	l.buf = append(l.buf, '\n')
 }
 
-func (b PrefillBatch) append(t []byte) []byte {
-	t = field(t, "Prefill batch, #new-seq: ", b.Seqs)
+// stop is what follows "Prefill batch" and "Decode batch".
+func (d *dialect) stop() string {
+	if d.release <= r049 {
+		return ". "
+	}
+	return ", "
+}
+
+func (d *dialect) prefill(t []byte, b PrefillBatch) []byte {
+	t = append(append(t, "Prefill batch"...), d.stop()...)
+	t = field(t, "#new-seq: ", b.Seqs)
 	t = field(t, ", #new-token: ", b.NewTokens)
 	t = field(t, ", #cached-token: ", b.CachedTokens)
 	t = share(t, ", token usage: ", b.Usage)
 	t = field(t, ", #running-req: ", max(b.Running, 0))
 	t = field(t, ", #queue-req: ", b.Queued)
-	t = field(t, ", #pending-token: ", b.PendingTokens)
-	return share(t, ", cuda graph: False, input throughput (token/s): ", b.TokS)
+	if d.release >= r0523 {
+		t = field(t, ", #pending-token: ", b.PendingTokens)
+	}
+	if d.release >= r0510 {
+		t = share(t, ", cuda graph: False, input throughput (token/s): ", b.TokS)
+	}
+	return t
 }
 
-func (b DecodeBatch) append(t []byte) []byte {
-	t = field(t, "Decode batch, #running-req: ", b.Running)
+func (d *dialect) decode(t []byte, b DecodeBatch) []byte {
+	t = append(append(t, "Decode batch"...), d.stop()...)
+	t = field(t, "#running-req: ", b.Running)
 	t = field(t, ", #token: ", b.Used)
 	t = share(t, ", token usage: ", b.Usage)
 	t = append(t, ", cuda graph: "...)

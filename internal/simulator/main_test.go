@@ -167,3 +167,11 @@ func tail(s string) string {
 	}
 	return s
 }
+
+// together runs subtests at once, however few processors there are: they mostly wait for a process that sleeps.
+type together struct {
+	t *testing.T
+	sync.WaitGroup
+}
+
+func (g *together) run(name string, f func(t *testing.T)) { g.Go(func() { g.t.Run(name, f) }) }

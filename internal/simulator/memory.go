@@ -17,7 +17,9 @@ type Failure struct {
 	Cause string
 	At    float64 // simulated seconds from process start
 	Rank  int     // the rank that failed first
-	Text  string  // last line of the traceback
+
+	Before string // printed before the traceback, "" = nothing
+	Text   string // last line of the traceback
 }
 
 // Error makes a Failure usable as an error.
@@ -52,7 +54,7 @@ func (b *Budget) smallest() int { return slices.Index(b.SpreadGiB, 0) }
 
 // plan sizes one launch by SGLang's own arithmetic (sglang.KVTokens, sglang.HostPoolTokens) and
 // records the failure a start would die of, host memory aside.
-func plan(p *Profile, s *Settings, seed uint64) Budget {
+func (d *dialect) plan(p *Profile, s *Settings, seed uint64) Budget {
 	b := Budget{
 		BeforeLoadGiB: p.BeforeLoadGiB, AfterLoadGiB: p.AfterLoadGiB,
 		Fraction: s.Fraction, Chunk: s.Chunk, contextLen: s.ContextLen, maxPrefillTokens: s.MaxPrefillTokens,
@@ -63,25 +65,32 @@ func plan(p *Profile, s *Settings, seed uint64) Budget {
 		b.SpreadGiB[i] = 0.01 + rng.Float64()*p.SpreadGiB
 	}
 	b.SpreadGiB[rng.IntN(len(b.SpreadGiB))] = 0
-	b.fraction(p, s)
-	b.pool(p, s)
+	b.fraction(d, p, s)
+	b.pool(d, p, s)
 	if b.startFailure == nil {
-		b.graphs(p, s)
+		b.graphs(d, p, s)
 		b.hostPool(s)
 	}
 	return b
 }
 
 // fraction resolves the automatic values of SGLang for this GPU size.
-func (b *Budget) fraction(p *Profile, s *Settings) {
+func (b *Budget) fraction(d *dialect, p *Profile, s *Settings) {
 	if b.Chunk == 0 {
 		b.Chunk = 8192
 	}
 	b.GraphMax = s.GraphMaxBS
 	if b.GraphMax == 0 {
 		b.GraphMax = 512
+		if d.release <= r049 {
+			b.GraphMax = 160
+		}
 	}
-	if b.Fraction == 0 {
+	switch {
+	case b.Fraction != 0:
+	case d.release == r046: // GPUs of more than 80 and less than 96 GiB
+		b.Fraction = 0.88
+	default:
 		reserved := 512 + 1.5*math.Max(float64(b.Chunk), 2048) + float64(s.TP)/8*1024 + 2*float64(b.GraphMax) + 1536
 		total := float64(p.GPUTotalMiB)
 		b.Fraction = math.Round((total-math.Max(reserved, 10240))/total*1000) / 1000
@@ -89,7 +98,7 @@ func (b *Budget) fraction(p *Profile, s *Settings) {
 	b.SlackGiB = b.BeforeLoadGiB * (1 - b.Fraction)
 }
 
-func (b *Budget) pool(p *Profile, s *Settings) {
+func (b *Budget) pool(d *dialect, p *Profile, s *Settings) {
 	b.kvDtype = "torch.bfloat16"
 	b.CellBytes = p.CellBytes
 	switch s.KVDtype {
@@ -101,14 +110,13 @@ func (b *Budget) pool(p *Profile, s *Settings) {
 	profiled := sglang.KVTokens(b.BeforeLoadGiB, b.AfterLoadGiB, b.Fraction, float64(b.CellBytes), s.PageSize)
 	minimum := 1 - b.AfterLoadGiB/b.BeforeLoadGiB
 	switch {
-	case b.AfterLoadGiB-b.SlackGiB <= 0:
+	case b.AfterLoadGiB-b.SlackGiB <= 0 && d.release >= r0523:
 		b.startFailure = &Failure{Phase: sglang.PhaseKVPool, Cause: "kv_pool_nonpositive", Rank: b.smallest(), Text: fmt.Sprintf(
 			"ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=%s. Raise --mem-fraction-static above %.3f (minimum viable = 1 - available/pre = %.4f). If using speculative decoding, draft weights are now counted.",
 			pyFloat(b.Fraction), math.Ceil(minimum*1000)/1000, minimum)}
 		return
 	case profiled <= 0:
-		b.startFailure = &Failure{Phase: sglang.PhaseKVPool, Cause: "kv_pool_nonpositive", Rank: b.smallest(), Text: fmt.Sprintf(
-			"RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=%s", pyFloat(b.Fraction))}
+		b.startFailure = &Failure{Phase: sglang.PhaseKVPool, Cause: "kv_pool_nonpositive", Rank: b.smallest(), Text: d.fewTokens(b.Fraction)}
 		return
 	}
 	b.Tokens = profiled
@@ -140,7 +148,7 @@ func (b *Budget) runningLimit(s *Settings) {
 	}
 }
 
-func (b *Budget) graphs(p *Profile, s *Settings) {
+func (b *Budget) graphs(d *dialect, p *Profile, s *Settings) {
 	if s.DisableGraphs {
 		b.GraphMax = 0
 	} else {
@@ -152,12 +160,12 @@ func (b *Budget) graphs(p *Profile, s *Settings) {
 		b.stagingGiB = p.StagingGiB
 	}
 	if b.AfterGraphGiB < 0.05 {
-		b.startFailure = &Failure{Phase: sglang.PhaseGraphCapture, Cause: "graph_capture_oom", Rank: b.smallest(), Text: "Exception: Capture cuda graph failed: " +
-			oomText(p, b.smallest(), 0.4375, max(b.AfterGraphGiB+0.3, 0.05))}
+		b.startFailure = &Failure{Phase: sglang.PhaseGraphCapture, Cause: "graph_capture_oom", Rank: b.smallest(), Text: d.graphFailed(
+			oomText(p, b.smallest(), 0.4375, max(b.AfterGraphGiB+0.3, 0.05)))}
 	}
 }
 
-// graphSizes is the batch sizes SGLang 0.5.23 captures up to limit.
+// graphSizes is the batch sizes SGLang captures up to limit.
 func graphSizes(limit int) []int {
 	sizes := []int{1, 2, 4, 8, 12}
 	for n := 16; n <= limit; {

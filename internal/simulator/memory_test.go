@@ -98,7 +98,7 @@ func TestHostRefusal(t *testing.T) {
 		want string
 	}{{"48", ""}, {"56", "Requesting 56.00 GB but only have 51.66 GB free"}, {"300", "Requesting 300.00 GB but only have 51.66 GB free"}} {
 		l := sized(t, "--mem-fraction-static", "0.88", "--enable-hierarchical-cache", "--hicache-size", c.gb)
-		f := hostRefusal(&l.s, &l.b, 440e9-16e9)
+		f := l.d.hostRefusal(&l.s, &l.b, 440e9-16e9)
 		if (f == nil) != (c.want == "") || f != nil && !strings.Contains(f.Text, c.want) {
 			t.Errorf("%s GB: %v, want %q", c.gb, f, c.want)
 		}

@@ -55,7 +55,7 @@ func Run(cfg sglang.Config, w Workload, seed int64, opts Options) (Result, error
 	if ram == 0 {
 		ram = defaultRAM
 	}
-	if f := hostRefusal(&l.s, &l.b, ram-l.p.RuntimeGB*1e9*float64(l.s.TP)); f != nil {
+	if f := l.d.hostRefusal(&l.s, &l.b, ram-l.p.RuntimeGB*1e9*float64(l.s.TP)); f != nil {
 		res.Failure = f
 		return res, nil //nolint:nilerr // a launch that fails is a result
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"sgtune/sglang"
 )
 
 // state is what /health goes by.
@@ -46,7 +48,7 @@ type server struct {
 	info []byte
 }
 
-// Main runs sim-server: it speaks SGLang 0.5.23 on the command line, in the log (standard error), over HTTP and
+// Main runs sim-server: it speaks one version of SGLang (--sim-version) on the command line, in the log (standard error), over HTTP and
 // in how it dies. The result is the exit status; a simulated crash kills the whole process with SIGKILL as
 // SGLang does, so call it only from a process of its own.
 func Main(ctx context.Context, args []string, stdout io.Writer) int {
@@ -59,11 +61,15 @@ func Main(ctx context.Context, args []string, stdout io.Writer) int {
 		fmt.Fprint(os.Stderr, refusalTraceback(err))
 		return 1
 	} else if err != nil {
-		fmt.Fprintf(os.Stderr, "%s\n%v\n", usageText(), err)
+		d, badVersion := dialectOf(args)
+		if badVersion != nil {
+			d = newestDialect()
+		}
+		fmt.Fprintf(os.Stderr, "%s\n%v\n", d.usageText(), err)
 		return 2
 	}
 	if a.help {
-		_, _ = fmt.Fprintln(stdout, helpText())
+		_, _ = fmt.Fprintln(stdout, a.d.helpText())
 		return 0
 	}
 	l, err := a.launch()
@@ -78,7 +84,7 @@ func Main(ctx context.Context, args []string, stdout io.Writer) int {
 	}
 	s := &server{
 		l: l, clock: pacedClock{start, l.s.Sim.TimeScale}, access: stdout,
-		log: newLogWriter(os.Stderr, start), wake: make(chan struct{}, 1),
+		log: newLogWriter(l.d, os.Stderr, start), wake: make(chan struct{}, 1),
 	}
 	s.readyS.Store(0.0)
 	return s.run(ctx)
@@ -161,19 +167,32 @@ func (s *server) play(ctx context.Context, e entry) (code int, done bool) {
 	}
 	own := s.l.p.RuntimeGB * 1e9 * float64(s.l.s.TP)
 	if e.hostGB > 0 {
+		// Up to 0.5.18 each rank's request is checked alone: together they may take more than there is.
+		if own+e.hostGB*1e9 > availableRAM(s.claims) {
+			return s.dieLoading(ctx, e.at, kernelKill(sglang.PhaseHostPool)), true
+		}
 		s.claims.setRAM(own + e.hostGB*1e9)
 	}
 	switch e.mark {
 	case markHostCheck:
 		available := availableRAM(s.claims) - own
-		s.eachRank(e.at, "HiCache memory headroom: host %.1f GiB, cgroup 8589934586.0 GiB", (available-hostReserve)/gib)
-		if f := hostRefusal(&s.l.s, &s.l.b, available); f != nil {
+		if s.l.d.release >= r0523 {
+			s.eachRank(e.at, "HiCache memory headroom: host %.1f GiB, cgroup 8589934586.0 GiB", (available-hostReserve)/gib)
+		}
+		if f := s.l.d.hostRefusal(&s.l.s, &s.l.b, available); f != nil {
 			return s.dieLoading(ctx, e.at, f), true
 		}
 	case markReady:
 		s.ready(e.at)
 	case markFail:
 		return s.dieLoading(ctx, e.at, e.failure), true
+	case markHang:
+		s.log.flush()
+		select {
+		case <-ctx.Done():
+		case <-s.child.done:
+		}
+		return s.lostChild(), true
 	case markNone, markPinned, markBind:
 		if e.freeGiB > 0 && s.claims.ram == 0 {
 			s.claims.setRAM(own)
@@ -195,6 +214,10 @@ func (s *server) bind(ctx context.Context, at float64) (net.Listener, int) {
 	}
 	addr := net.JoinHostPort(s.l.s.Host, fmt.Sprint(s.l.s.Port))
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err == nil && s.l.s.Sim.Faults.PortTaken {
+		_ = ln.Close()
+		err = syscall.EADDRINUSE
+	}
 	if err != nil {
 		s.log.line(at, -1, "ERROR:    [Errno 98] error while attempting to bind on address ('%s', %d): address already in use", s.l.s.Host, s.l.s.Port)
 		s.log.line(at, -1, "INFO:     Waiting for application shutdown.")
@@ -207,7 +230,11 @@ func (s *server) bind(ctx context.Context, at float64) (net.Listener, int) {
 	s.eng.observer = s.log
 	s.info = s.l.infoJSON()
 	s.log.line(at, -1, "INFO:     Uvicorn running on http://%s (Press CTRL+C to quit)", addr)
-	s.log.line(at, -1, "INFO:     127.0.0.1:43679 - \"GET /model_info HTTP/1.1\" 200 OK")
+	info := "/model_info"
+	if s.l.d.release < r0510 {
+		info = "/get_model_info"
+	}
+	s.log.line(at, -1, "INFO:     127.0.0.1:43679 - \"GET %s HTTP/1.1\" 200 OK", info)
 	if !s.l.s.SkipWarmup {
 		s.eng.Submit(&Request{ID: "warmup", Prompt: NewPrompt([]uint32{1, 2, 3, 4, 5, 6, 7}), MaxNew: 8, Arrival: at})
 	}
@@ -218,13 +245,16 @@ func (s *server) bind(ctx context.Context, at float64) (net.Listener, int) {
 func (s *server) ready(at float64) {
 	f := &s.l.s.Sim.Faults
 	s.mu.Lock()
-	s.eng.failAfter = at + f.PrefillOOM
+	s.eng.Advance(at) // the warm-up is over, however late the pace loop is
+	s.eng.failAfter, s.eng.extraMS = at+f.PrefillOOMAt, 1000*f.LongPrefillS
 	s.mu.Unlock()
 	s.child.arm()
 	s.readyS.Store(at)
 	s.state.Store(int32(stateReady))
 	s.log.line(at, -1, "INFO:     127.0.0.1:49431 - \"POST /generate HTTP/1.1\" 200 OK")
-	s.log.line(at, -1, "The server is fired up and ready to roll!")
+	if !f.NoReadyLine {
+		s.log.line(at, -1, "The server is fired up and ready to roll!")
+	}
 	s.log.flush()
 }
 

@@ -353,3 +353,14 @@ func TestAPIKey(t *testing.T) {
 		t.Error("the log shows the key")
 	}
 }
+
+func TestAdminAPIKey(t *testing.T) {
+	t.Parallel()
+	p := launchProcess(t, nil, "--admin-api-key", "s3cret-admin").ready()
+	if code, _ := p.do("GET", "/model_info", ""); code != 200 {
+		t.Errorf("an ordinary call needs no admin key: %d", code)
+	}
+	if code, _ := p.do("POST", "/flush_cache", ""); code != 401 {
+		t.Errorf("flush without the admin key: %d", code)
+	}
+}

@@ -10,7 +10,14 @@ import (
 func (l *launch) resolved(key string) string {
 	if v, ok := l.args.given[key]; ok {
 		switch key {
-		case "cuda_graph_max_bs_decode", "disable_cuda_graph", "api_key":
+		case "cuda_graph_max_bs_decode", "disable_cuda_graph":
+			if l.d.release < r0523 { // later versions fold these into cuda_graph_config
+				return v
+			}
+		case "api_key":
+			if l.d.release < r0523 { // printed as it is
+				return v
+			}
 		default:
 			return v
 		}
@@ -30,6 +37,18 @@ func (l *launch) resolved(key string) string {
 		return pyFloat(l.s.HicacheRatio)
 	case "cuda_graph_config":
 		return l.graphConfig()
+	case "cuda_graph_max_bs":
+		if len(l.b.GraphSizes) > 0 {
+			return strconv.Itoa(l.b.GraphMax)
+		}
+	case "cuda_graph_bs":
+		if len(l.b.GraphSizes) > 0 {
+			return listText(l.b.GraphSizes)
+		}
+	case "device":
+		return "'cuda'"
+	case "page_size":
+		return strconv.Itoa(l.s.PageSize)
 	case "api_key":
 		if l.s.APIKey != "" {
 			return "'<redacted>'"
@@ -43,42 +62,45 @@ func (l *launch) graphConfig() string {
 	if len(l.b.GraphSizes) == 0 {
 		backend = "disabled"
 	}
-	sizes := strings.Join(strings.Fields(fmt.Sprint(l.b.GraphSizes)), ", ")
+	sizes := listText(l.b.GraphSizes)
 	const rest = "'tc_compiler': 'eager', 'max_context_size': None, 'full_prefill_max_req': None, 'full_prefill_prefix_chunk_tokens': None, 'max_seq_len': None"
 	return fmt.Sprintf("{'decode': {'backend': '%s', 'max_bs': %d, 'bs': %s, %s}, 'prefill': {'backend': 'disabled', 'max_bs': %d, 'bs': [], %s}}",
 		backend, l.b.GraphMax, sizes, rest, min(8192, max(l.b.Chunk, 1)), rest)
 }
 
-// unlisted are options that are not attributes of the arguments.
-func unlisted(key string) bool {
-	return key == "help" || key == "config" || key == "monokernel_backend"
-}
+// listText prints numbers as Python prints a list.
+func listText(numbers []int) string { return strings.Join(strings.Fields(fmt.Sprint(numbers)), ", ") }
 
-// serverArgs is the body of the server_args line: every attribute, as Python prints a dict.
+// serverArgs is the server_args line: every attribute, as Python prints a dict (0.5.20 on) or a dataclass.
 func (l *launch) serverArgs() string {
+	open, quote, is, end := "ServerArgs(", "", "=", ")"
+	if l.d.release >= r0523 {
+		open, quote, is, end = "{", "'", ": ", "}"
+	}
 	var b strings.Builder
 	b.Grow(24 << 10)
-	for i, f := range flags() {
-		if unlisted(f.key) {
+	b.WriteString("server_args=" + open)
+	first := true
+	for _, f := range l.d.flags().rows {
+		if f.unlisted {
 			continue
 		}
-		if i > 0 {
+		if !first {
 			b.WriteString(", ")
 		}
-		b.WriteByte('\'')
-		b.WriteString(f.key)
-		b.WriteString("': ")
+		first = false
+		b.WriteString(quote + f.key + quote + is)
 		b.WriteString(l.resolved(f.key))
 	}
-	return b.String()
+	return b.String() + end
 }
 
 // infoJSON is the flattened arguments as /server_info shows them, without the closing brace.
 func (l *launch) infoJSON() []byte {
 	var b strings.Builder
 	b.WriteByte('{')
-	for i, f := range flags() {
-		if unlisted(f.key) {
+	for i, f := range l.d.flags().rows {
+		if f.unlisted {
 			continue
 		}
 		if i > 0 {

@@ -30,7 +30,8 @@ type Settings struct {
 	DecodeLogInterval int
 	StreamInterval    int
 	SkipWarmup        bool
-	APIKey            string
+	WatchdogS         float64
+	APIKey, AdminKey  string
 	Sim               SimSettings
 }
 
@@ -61,9 +62,9 @@ func (a *Args) settings(p *Profile) Settings {
 		Policy: a.Text("schedule_policy"), Conservativeness: a.Float("schedule_conservativeness"), MixedChunk: a.Bool("enable_mixed_chunk"),
 		DisableRadix: a.Bool("disable_radix_cache"), ContextLen: a.Int("context_length"),
 		Hicache: a.Bool("enable_hierarchical_cache"), HicacheGB: float64(a.Int("hicache_size")), HicacheRatio: a.Float("hicache_ratio"),
-		WritePolicy: a.Text("hicache_write_policy"), GraphMaxBS: a.Int("cuda_graph_max_bs_decode"), DisableGraphs: graphsOff(a),
+		WritePolicy: a.Text("hicache_write_policy"), GraphMaxBS: max(a.Int("cuda_graph_max_bs_decode"), a.Int("cuda_graph_max_bs")), DisableGraphs: graphsOff(a),
 		DecodeLogInterval: max(a.Int("decode_log_interval"), 1), StreamInterval: max(a.Int("stream_interval"), 1),
-		SkipWarmup: a.Bool("skip_server_warmup"), APIKey: a.Text("api_key"),
+		SkipWarmup: a.Bool("skip_server_warmup"), WatchdogS: a.Float("watchdog_timeout"), APIKey: a.Text("api_key"), AdminKey: a.Text("admin_api_key"),
 		Sim: a.sim,
 	}
 	if s.ContextLen == 0 {

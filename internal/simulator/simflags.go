@@ -3,15 +3,17 @@ package simulator
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // simFlags are the simulator's own flags, for --help.
 var simFlags = []struct{ name, meta, text string }{
+	{"--sim-version", "VERSION", "SGLang version to speak: " + strings.Join(Versions(), " ") + " (default " + newestDialect().name + ")"},
 	{"--sim-profile", "NAME", "machine and model to simulate (default kimi-8x96)"},
 	{"--sim-time-scale", "X", "how many times faster than real time (default 1)"},
 	{"--sim-seed", "N", "seed of noise and spread (default 1)"},
 	{"--sim-startup", "S", "simulated seconds from process start to ready, host pool not counted (default 900)"},
-	{"--sim-fault", "SPEC", "comma separated: load_oom prefill_oom[:S] host_oom hang[:S] silent_death[:S] ignore_term sticky ghost slow_load:S"},
+	{"--sim-fault", "SPEC", "faults, comma separated; S = simulated seconds, after ready where nothing else is said"},
 	{"--sim-child", "ROLE", "internal: run as a child process"},
 }
 
