@@ -59,7 +59,14 @@ func unmeasured(f *Facts) (Verdict, bool) {
 // ready reports whether the server ever was: by the rule of design 5, by its own word, or because the
 // log begins in the middle of its service.
 func (f *Facts) ready() bool {
-	return f.Ready || f.Log.Ready || sglang.PhaseReady.After(sglang.PhaseWarmup) && !sglang.PhaseReady.After(furthest(f))
+	if f.Ready || f.Log.Ready {
+		return true
+	}
+	phase := furthest(f)
+	if phase == sglang.PhaseShutdown { // a start that fails shuts down too
+		return f.Log.Decodes > 0
+	}
+	return phase.After(sglang.PhaseWarmup)
 }
 
 // lives reports whether the server is known to live, ranks and all.

@@ -63,6 +63,11 @@ var labels = []label{
 // numbers prints the figures that have a name in words; --json has all of them.
 func (p *page) numbers(v trial.Verdict) {
 	all := v.AllNumbers()
+	if done, of := all["load_done"], all["load_total"]; done == of { // loading is over: its pace is no news
+		for _, name := range []string{"load_done", "load_total", "load_s_per_shard", "load_eta_s"} {
+			delete(all, name)
+		}
+	}
 	headed := false
 	for _, l := range labels {
 		value, there := all[l.name]

@@ -203,7 +203,7 @@ func (p *Plan) secret(name, value string) {
 	}
 	p.secrets[value] = ref
 	p.leave(name, reference(ref), "a secret: not written here; trials listen on 127.0.0.1 only and need none")
-	p.warn("--%s is a secret and was not written into the file. Trials run without it, on 127.0.0.1.", name)
+	p.warn("The value of %s is a secret and was not written into the file. Trials run without it, on 127.0.0.1.", name)
 }
 
 // leftOut says why a flag has no place in a study, "" when it has.
