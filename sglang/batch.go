@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // batchField is one number of a batch line.
@@ -73,6 +74,9 @@ func (b *batch) parse(msg []byte) bool {
 		rest = msg[len(prefill):]
 	default:
 		return false
+	}
+	for len(rest) > 0 && rest[len(rest)-1] >= utf8.RuneSelf { // what a broken pipe or a bad copy left
+		rest = rest[:len(rest)-1]
 	}
 	if len(rest) > 2 && rest[0] == ' ' && rest[1] == '[' {
 		end := 2

@@ -79,6 +79,7 @@ func Calibrate(o Observation) (Calibration, error) {
 	if capped(o) {
 		// The user capped the pool: its size says nothing about the memory there was.
 		c.RestGiB = around(o.AfterLoadGiB-o.BeforeLoadGiB*(1-o.Fraction), 2*halfPrint)
+		c.fillFree(o, cell.Mid)
 		return c, nil
 	}
 	n, page := float64(o.Tokens), float64(c.PageSize)
@@ -118,6 +119,16 @@ func gapGiB(o Observation, poolGiB float64) float64 {
 // capped reports whether --max-total-tokens decided the size of the pool.
 func capped(o Observation) bool {
 	return o.MaxTotalTokens > 0 && o.Tokens > o.MaxTotalTokens-max(1, o.PageSize)
+}
+
+// fillFree takes off the free memory what the pool leaves empty because it was capped: other launches
+// fill it. cell is the bytes of an observed token.
+func (c *Calibration) fillFree(o Observation, cell float64) {
+	if !capped(o) || c.FreeGiB <= 0 {
+		return
+	}
+	empty := c.tokens(o.Fraction, 1, c.PageSize).Mid*c.CellBytes.Mid - float64(o.Tokens)*cell
+	c.FreeGiB = max(c.FreeGiB-max(0, empty)/GiB, halfPrint) // 0 would mean not known
 }
 
 // printedCell is one token's bytes as the "KV Cache is allocated" line tells them: the printed size
@@ -182,12 +193,14 @@ func (c Calibration) Predict(cfg Config) Prediction {
 	}
 	scale := c.dtypeScale(cfg)
 	p := Prediction{Tokens: c.tokens(fraction, scale, page), LowestFraction: c.Lowest().Mid}
+	full := p.Tokens.Mid
 	if limit, ok := cfg.Float("max-total-tokens"); ok && limit > 0 {
 		limit = float64(floorTokens(limit, page))
 		p.Tokens = Range{min(p.Tokens.Low, limit), min(p.Tokens.Mid, limit), min(p.Tokens.High, limit)}
 	}
 	if c.FreeGiB > 0 {
-		p.FreeAfterGraphGiB, p.HasFree = around(c.FreeGiB+c.TGiB.Mid*(c.FreeAt-fraction), freeSpreadGiB), true
+		unused := (full - p.Tokens.Mid) * c.CellBytes.Mid / scale / GiB // by max-total-tokens
+		p.FreeAfterGraphGiB, p.HasFree = around(c.FreeGiB+c.TGiB.Mid*(c.FreeAt-fraction)+unused, freeSpreadGiB), true
 	}
 	c.predictHost(cfg, scale, page, &p)
 	return p

@@ -28,6 +28,7 @@ func CalibrateModel(o Observation, m *ModelConfig, observed, want Layout) (Calib
 	if o.Tokens <= 0 || capped(o) {
 		c, err := LoadOnly(o, next)
 		c.Layout = want
+		c.fillFree(o, seen.Bytes)
 		return c, err
 	}
 	if o.BeforeLoadGiB <= 0 || o.Fraction <= 0 || o.Fraction >= 1 {

@@ -59,6 +59,7 @@ type LogFacts struct {
 	Tempo                    Tempo            // its course, of one rank
 	Lines                    int
 	Bytes                    int64
+	Restarts                 int // servers whose log came before this one's in the same file; they are not in these facts
 	LongLines                int // lines over 64 KiB; only their beginning was read
 	Coloured                 int // lines with terminal colours
 	Wrapped                  int // lines behind the prefix of a container runtime, a launcher or a logging tool

@@ -8,8 +8,9 @@ import (
 )
 
 // jsonLogStart begins every line of Docker's json-file driver:
-// {"log":"text\n","stream":"stderr","time":"2026-11-29T14:08:17.123Z"}.
-const jsonLogStart = `{"log":"`
+// {"log":"text\n","stream":"stderr","time":"2026-11-29T14:08:17.123Z"}. Tools that write it again put
+// spaces in.
+const jsonLogStart = `{"log":`
 
 // jsonRecord is what such a line holds.
 type jsonRecord struct {
@@ -24,13 +25,16 @@ func jsonLog(line, into []byte) (jsonRecord, bool) {
 	if !ok {
 		return jsonRecord{}, false
 	}
+	if rest, ok = bytes.CutPrefix(bytes.TrimLeft(rest, " "), []byte(`"`)); !ok {
+		return jsonRecord{}, false
+	}
 	record := jsonRecord{text: into}
 	for i := 0; i < len(rest); {
 		switch c := rest[i]; c {
 		case '"':
 			text, whole := bytes.CutSuffix(record.text, []byte("\n"))
 			record.text, record.partial = text, !whole
-			if bytes.Contains(rest[i:], []byte(`"stream":"stderr"`)) {
+			if bytes.Contains(rest[i:], []byte(`"stderr"`)) {
 				record.stream = 1
 			}
 			return record, true

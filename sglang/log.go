@@ -1,6 +1,9 @@
 package sglang
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 const (
 	// maxSegment is how much of one line (or of one step of a progress bar) is looked at. The rest
@@ -34,17 +37,9 @@ type Reader struct {
 	line    int     // number of the current physical line
 	start   int64   // offset of its first byte
 	stopped bool    // SIGTERM was received: children that die now were told to
+	source  uint32  // who printed the arguments of the server that is judged
 	collect bool    // somebody wants the events
 	events  []Event // those that Feed and Close will return
-}
-
-// joined is the beginning of a line that a container runtime splits over several records, one for
-// each of stdout and stderr.
-type joined struct {
-	text  []byte
-	wrap  wrap
-	line  int
-	start int64
 }
 
 // NewReader returns a Reader at the beginning of an empty log.
@@ -148,9 +143,20 @@ func (r *Reader) endSegment(part []byte) {
 		r.keep(part)
 		segment = r.buf
 	}
+	if len(segment) == 0 && r.idle() {
+		if !r.stepped {
+			r.outer = wrap{rank: -1}
+		}
+		return
+	}
 	cut := r.long || len(segment) > maxSegment
 	r.segment(segment[:min(len(segment), maxSegment)], cut)
 	r.buf, r.long = r.buf[:0], false
+}
+
+// idle reports whether nothing is open that counts lines: an empty one can be skipped then.
+func (r *Reader) idle() bool {
+	return r.echo.quote == 0 && len(r.tbs.open) == 0 && len(r.joined[0].text) == 0 && len(r.joined[1].text) == 0
 }
 
 func (r *Reader) keep(part []byte) {
@@ -246,36 +252,6 @@ func (r *Reader) steps(text []byte, cut bool) {
 	}
 }
 
-// join adds one record to a line in parts, and handles the line when it is whole.
-func (r *Reader) join(j *joined, text []byte, w wrap, cut bool) {
-	if len(j.text) == 0 {
-		j.line, j.start, j.wrap = r.line, r.start, w
-	}
-	if room := maxSegment - len(j.text); room < len(text) {
-		text, cut = text[:room], true
-	}
-	j.text = append(j.text, text...)
-	if !w.partial {
-		r.endJoined(j, cut)
-	}
-}
-
-// endJoined handles a line in parts, at the place where it began.
-func (r *Reader) endJoined(j *joined, cut bool) {
-	if len(j.text) == 0 {
-		return
-	}
-	line, start := r.line, r.start
-	r.line, r.start = j.line, j.start
-	if j.wrap.record {
-		r.message(j.text, j.wrap, cut)
-	} else {
-		r.steps(j.text, cut)
-	}
-	r.line, r.start = line, start
-	j.text = j.text[:0]
-}
-
 // message handles a line that is out of its wrapper: the messages written into it, in order.
 func (r *Reader) message(text []byte, w wrap, cut bool) {
 	p := cutPieces(text, w)
@@ -318,6 +294,12 @@ func (r *Reader) piece(f *frame, cut bool) {
 
 // accept completes an event with what only the Reader knows and folds it into the facts.
 func (r *Reader) accept(p *pattern, ev Event, f *frame) {
+	if r.begins(ev, f) {
+		r.restart()
+	}
+	if p.kind == kindServerArgs {
+		r.source = f.source
+	}
 	ev.Line, ev.Offset, ev.Before = r.line, r.start, r.facts.Decodes+r.facts.Prefills
 	lvl := p.level
 	if lvl == fatal {
@@ -351,7 +333,8 @@ func (r *Reader) emit(ev Event) {
 }
 
 // weigh closes the traceback that a fatal line ends, if it ends one, and says how much the line
-// matters: an exception without a dying process, once the server serves, is one failed request.
+// matters: an exception without a dying process, once the server serves, is one failed request, and
+// that of a load generator is not the server's.
 func (r *Reader) weigh(ev *Event, f *frame) level {
 	var tb traceback
 	if endsTraceback(f.msg) {
@@ -368,7 +351,7 @@ func (r *Reader) weigh(ev *Event, f *frame) level {
 			}
 		}
 	}
-	if ev.Kind == kindException && !tb.fatal && r.facts.Ready {
+	if tb.where == whereClient || ev.Kind == kindArgparse && strings.HasPrefix(ev.Text, "bench") || ev.Kind == kindException && !tb.fatal && r.facts.Ready {
 		return note
 	}
 	return fatal

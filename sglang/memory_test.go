@@ -189,6 +189,22 @@ func TestCalibrateCappedPool(t *testing.T) {
 	if !p.Tokens.Contains(159277) {
 		t.Errorf("capped observation predicts %+v, want a range with 159277: a capped pool hides the memory there was", p.Tokens)
 	}
+	full, err := sglang.Calibrate(founding085())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := full.Predict(sglang.Config{"mem-fraction-static": 0.88}).FreeAfterGraphGiB.Mid
+	o.AfterGraphGiB += (116171 - 50000.0) * 70272 / sglang.GiB // what the cap left empty
+	if c, err = sglang.Calibrate(o); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Predict(sglang.Config{"mem-fraction-static": 0.88}).FreeAfterGraphGiB.Mid; math.Abs(got-want) > 0.05 {
+		t.Errorf("after a capped launch a full pool leaves %.2f GiB, want %.2f", got, want)
+	}
+	capped := full.Predict(sglang.Config{"mem-fraction-static": 0.85, "max-total-tokens": 50000.0})
+	if got := capped.FreeAfterGraphGiB.Mid; math.Abs(got-o.AfterGraphGiB) > 0.05 {
+		t.Errorf("with max-total-tokens 50000 %.2f GiB stay free, want %.2f", got, o.AfterGraphGiB)
+	}
 }
 
 func TestPredictWithoutGraphs(t *testing.T) {

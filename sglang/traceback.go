@@ -177,12 +177,19 @@ func (t *traceback) note(file, function []byte) {
 	}
 }
 
+// whereClient is the place of a load generator that writes into the server's log.
+const whereClient = "client"
+
 // places map a traceback frame to the word "where" of a gpu_oom event; the first that fits counts.
 var places = []struct {
 	file, function string // substrings; empty fits all
 	where          string
 	sticky         bool
 }{
+	{file: "/bench_serving", where: whereClient, sticky: true},
+	{file: "/bench_one_batch_server", where: whereClient, sticky: true},
+	{file: "/benchmark_serving", where: whereClient, sticky: true},
+	{file: "sglang/benchmark/", where: whereClient, sticky: true},
 	{function: "init_cuda_graphs", where: "graph", sticky: true},
 	{function: "init_device_graphs", where: "graph", sticky: true},
 	{function: "capture", where: "graph", sticky: true},

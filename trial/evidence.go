@@ -95,5 +95,8 @@ func remarks(f *Facts) []Finding {
 	if f.Log.LongLines > 0 {
 		out = append(out, Finding{"long_line", fmt.Sprintf("%d lines are longer than 64 KiB", f.Log.LongLines)})
 	}
+	if n := f.Log.Restarts; n > 0 {
+		out = append(out, Finding{"earlier_servers", fmt.Sprintf("%d servers wrote into this log before; the last one is judged", n)})
+	}
 	return out
 }

@@ -18,7 +18,11 @@ import (
 // behind, and a container may prefix every line.
 func TestNoRuleKnowsAFixture(t *testing.T) {
 	t.Parallel()
-	for _, path := range fixtures(t) {
+	const step = 3 // of the many logs in "unseen" the fast tier takes one in three
+	for i, path := range fixtures(t) {
+		if testing.Short() && filepath.Base(filepath.Dir(path)) == "unseen" && i%step > 0 {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".log"), func(t *testing.T) {
 			t.Parallel()
 			log, want := loadFixture(t, path)

@@ -75,6 +75,9 @@ func (f *fitting) fixed(where string, c sglang.Config) {
 		f.problems = append(f.problems, fmt.Sprintf("%s: %s has no flag --%s%s", where, f.name, p.Name, instead(p)))
 	}
 	for _, name := range mapped.Names() {
+		if k, ok := sglang.Lookup(name); ok && k.Dead {
+			f.study.note("%s: %s does nothing: no release of SGLang reads it; it can go.", where, name)
+		}
 		if !f.takes(name, mapped[name]) {
 			f.problems = append(f.problems, fmt.Sprintf("%s: %s does not take --%s %s%s", where, f.name, name, sglang.FormatValue(mapped[name]), f.choices(name)))
 		}
@@ -111,7 +114,7 @@ func (f *fitting) dimension(d Dimension) Dimension {
 		f.study.note("space: %s", n)
 	}
 	if len(kept) == 0 {
-		f.problems = append(f.problems, fmt.Sprintf("space: %s takes none of the values of %s%s", f.name, d.Name, f.choices(d.Name)))
+		f.problems = append(f.problems, fmt.Sprintf("space: %s takes none of the values of %s%s; remove the knob", f.name, d.Name, f.choices(d.Name)))
 		return d
 	}
 	d.Values = kept

@@ -80,7 +80,7 @@ func (h *loopHost) awaitHealth(ctx context.Context, p host.Process, port int) er
 	limit := h.place.clock.After(h.study.ReadyTimeout)
 	for {
 		probe, cancel := context.WithTimeout(ctx, 30*time.Second)
-		status, err := target.Health(probe)
+		status, err := target.HealthAt(probe, sglang.HealthGenerate) // before 0.5.2 /health answers 200 while the weights load
 		cancel()
 		if err == nil && status == 200 {
 			return nil

@@ -38,9 +38,9 @@ func newInitCommand() *cobra.Command {
 		Short: "Write a study file whose baseline is what runs today",
 		Long: "Reads how your server is launched today and writes a commented study file: your command and flags, today's values as\n" +
 			"the baseline, and a first search space around them. --from takes a server's URL, a process id, or a file: a shell or\n" +
-			"Slurm script, a systemd unit, a compose file, a Kubernetes manifest, a Dockerfile, SGLang's own yaml, a plain line of\n" +
-			"arguments. Nothing in it is executed. Only what differs from SGLang's defaults is kept, secrets are never written.\n" +
-			"Without --from the file is a template to fill in.",
+			"Slurm script, a systemd unit, a compose file, a Kubernetes manifest, a Dockerfile, a Makefile, a README with blocks of\n" +
+			"code, pasted terminal lines, SGLang's own yaml, a plain line of arguments. Nothing in it is executed. Only what\n" +
+			"differs from SGLang's defaults is kept, secrets are never written. Without --from the file is a template to fill in.",
 		Example: "  sgtune init --from serve.sh -o night.yaml\n" +
 			"  sgtune init --from http://127.0.0.1:30000 -o night.yaml --workload requests.jsonl\n" +
 			"  sgtune init --from $(pgrep -of sglang.launch_server) > night.yaml",

@@ -51,6 +51,9 @@ func readPredictInput(o predictOptions, flags sglang.Config, stdin io.Reader) (*
 		if in.hostRAM, err = tuner.ParseSize(o.hostRAM); err != nil {
 			return nil, usagef("--host-ram: %w", err)
 		}
+		if in.hostRAM <= 0 {
+			return nil, usagef("--host-ram must be more than 0, like 440GB")
+		}
 	}
 	if o.gpuMem != "" {
 		if in.gpuGiB, err = parseGPUMem(o.gpuMem); err != nil {

@@ -35,7 +35,7 @@ type predictRow struct {
 	Tokens   int      `json:"max_total_num_tokens"`
 	Low      int      `json:"tokens_low"`
 	High     int      `json:"tokens_high"`
-	Free     *float64 `json:"free_after_graph_gb"` // GiB, as SGLang's "GB"; null when nothing is known
+	Free     *float64 `json:"free_after_graph_gb"` // GiB, as SGLang's "GB"; null when nothing is known, or there is no KV pool
 	FreeLow  *float64 `json:"free_low_gb,omitempty"`
 	FreeHigh *float64 `json:"free_high_gb,omitempty"`
 	Requests float64  `json:"requests_of_full_length"`
@@ -72,6 +72,12 @@ func (in *predictInput) predict() (*predictResult, error) {
 	lowest := line.Lowest()
 	r.Lowest, r.LowestLow, r.LowestHigh = round(lowest.Mid, 3), round(lowest.Low, 3), round(lowest.High, 3)
 	r.CellBytes = line.CellBytes.Mid
+	if line.Cell == nil { // of the observed dtype
+		dtype, _ := in.flags["kv-cache-dtype"].(string)
+		if bytes, ok := sglang.DtypeBytes(dtype); ok && line.DtypeBytes > 0 {
+			r.CellBytes *= bytes / line.DtypeBytes
+		}
+	}
 	if line.Cell != nil {
 		r.kind = line.Cell.Kind
 		r.Notes = append(r.Notes, line.Cell.Notes...)
@@ -152,7 +158,7 @@ func (r *predictResult) row(f float64, p sglang.Prediction, v sglang.Version) pr
 	if r.Pools > 1 {
 		row.Cluster = row.Tokens * r.Pools
 	}
-	if p.HasFree {
+	if p.HasFree && row.Tokens > 0 { // without a pool it never gets there
 		free, low, high := round(p.FreeAfterGraphGiB.Mid, 2), round(p.FreeAfterGraphGiB.Low, 2), round(p.FreeAfterGraphGiB.High, 2)
 		row.Free, row.FreeLow, row.FreeHigh = &free, &low, &high
 	}

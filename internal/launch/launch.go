@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -74,7 +75,7 @@ func Read(name string, source []byte, opt Options) (launches []Launch, err error
 	}()
 	switch {
 	case len(source) > maxSource:
-		return nil, fmt.Errorf("%s has %d KiB, more than a launch script ever has; give the script, unit or yaml that starts SGLang", name, len(source)>>10)
+		return nil, fmt.Errorf("%s has more than %d KiB, more than a launch script ever has; give the script, unit or yaml that starts SGLang", name, maxSource>>10)
 	case !utf8.Valid(source) || bytes.ContainsRune(source, 0):
 		return nil, fmt.Errorf("%s is no text; give the script, unit or yaml that starts SGLang", name)
 	case len(bytes.TrimSpace(source)) == 0:
@@ -88,7 +89,7 @@ func Read(name string, source []byte, opt Options) (launches []Launch, err error
 	for i := range launches {
 		launches[i].withConfig(opt)
 	}
-	if launches = distinct(launches); len(launches) == 0 {
+	if launches = firstNodes(distinct(launches)); len(launches) == 0 {
 		return nil, fmt.Errorf("%s starts no SGLang server as far as can be read: nothing in it is `python -m sglang.launch_server` or `sglang serve`; "+
 			"give the file that does, or the pid or URL of the running server", name)
 	}
@@ -108,8 +109,12 @@ func reader(path string, source []byte) func([]byte, Options) ([]Launch, error) 
 		return readUnit
 	case isDockerfile(base, first):
 		return readDockerfile
+	case isMarkdown(text):
+		return readMarkdown
 	case isYAML(base, first):
 		return readYAML
+	case isMakefile(base, text):
+		return readMakefile
 	}
 	return readScript
 }
@@ -135,6 +140,42 @@ func distinct(all []Launch) []Launch {
 		}
 	}
 	return out
+}
+
+// firstNodes drops the other ranks of a server on several nodes, where its first one is there too.
+func firstNodes(all []Launch) []Launch {
+	first := func(other Launch) int {
+		rank, address := other.last("--node-rank"), other.last("--dist-init-addr")
+		if n, err := strconv.Atoi(rank); err != nil || n < 1 || address == "" {
+			return -1
+		}
+		return slices.IndexFunc(all, func(l Launch) bool { return l.last("--node-rank") == "0" && l.last("--dist-init-addr") == address })
+	}
+	var out []Launch
+	for _, l := range all {
+		if first(l) < 0 {
+			out = append(out, l)
+		}
+	}
+	if len(out) < len(all) {
+		for i := range out {
+			out[i].note("The source starts the other nodes of the same server too; this is the first.")
+		}
+	}
+	return out
+}
+
+// last is the value of an argument written in full, "" when it is not given.
+func (l Launch) last(name string) string {
+	value := ""
+	for i, word := range l.Args {
+		if v, ok := strings.CutPrefix(word, name+"="); ok {
+			value = v
+		} else if word == name && i+1 < len(l.Args) {
+			value = l.Args[i+1]
+		}
+	}
+	return value
 }
 
 // joinDir is the path of a file a launch names: relative to its working directory, else to the

@@ -27,7 +27,7 @@ func readScript(source []byte, opt Options) ([]Launch, error) {
 			return -1
 		}
 		return r
-	}, string(source))
+	}, unprompted(string(source)))
 	kind := KindScript
 	if slurmLine.MatchString(text) {
 		kind = KindSlurm

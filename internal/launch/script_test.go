@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 		{"script argument", "M=$1\nT=${2:-8}\n" + s + "--model-path $M --tp $T", "--model-path|${1}|--tp|8"},
 		{"script argument with a later default", "M=$1\nM=${M:-/d}\n" + s + "--model-path $M", "--model-path|/d"},
 		{"positional", "set -- --a 1\n" + s + `--model-path /m "$@"`, "--model-path|/m|--a|1"},
+		{"empty arrays", "A=()\n" + s + `--model-path /m "${A[@]}" "${B[@]}" "$@" $*`, "--model-path|/m"},
 		{"if decided", "X=b\nif [ \"$X\" = a ]; then M=/a; elif [[ $X == b* ]]; then M=/b; else M=/c; fi\n" + s + "--model-path $M", "--model-path|/b"},
 		{"if not set", "if [ -z \"$M\" ]; then M=/d; fi\n" + s + "--model-path $M", "--model-path|/d"},
 		{"if unknown takes the first", "if nvidia-smi; then TP=8; else TP=4; fi\n" + s + "--model-path /m --tp $TP", "--model-path|/m|--tp|8"},

@@ -97,7 +97,11 @@ func (v *variables) unmark(s string) string {
 
 func text(s string) expand.Variable { return expand.Variable{Set: true, Kind: expand.String, Str: s} }
 
+// list is an array; an empty one must not be nil, or "$@" would be read as one empty word.
 func list(s []string) expand.Variable {
+	if s == nil {
+		s = []string{}
+	}
 	return expand.Variable{Set: true, Kind: expand.Indexed, List: s}
 }
 

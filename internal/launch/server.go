@@ -90,7 +90,7 @@ func get(ctx context.Context, client *http.Client, address, key string) (info ma
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxInfo))
 	if err != nil {
-		return nil, 0, fmt.Errorf("read %s: %w", address, err)
+		return nil, 0, fmt.Errorf("read %s: %w; is it SGLang's own address?", address, withoutURL(err))
 	}
 	if err := json.Unmarshal(body, &info); err != nil || info["model_path"] == nil {
 		return nil, 0, fmt.Errorf("%s did not answer as an SGLang server does; give the server's own address", address)
@@ -100,11 +100,11 @@ func get(ctx context.Context, client *http.Client, address, key string) (info ma
 
 // withoutURL is a client's error without the method and address it repeats.
 func withoutURL(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("it did not answer in time")
+	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		if errors.Is(u.Err, context.DeadlineExceeded) {
-			return errors.New("it did not answer in time")
-		}
 		return u.Err
 	}
 	return err

@@ -52,7 +52,7 @@ func TestWarnings(t *testing.T) {
 		{"warm-up", "--skip-server-warmup", "before it has made one token"},
 		{"silent log", "--log-level error", "--log-level error is left out"},
 		{"several nodes", "--nnodes 2 --node-rank 1", "run sgtune there"},
-		{"secret", "--api-key abcdef", "--api-key is a secret"},
+		{"secret", "--api-key abcdef", "api-key is a secret"},
 		{"lossy cache", "--kv-cache-dtype fp8_e5m2", "every other trial with bf16"},
 		{"host cache off", "--hicache-size 32", "does nothing without --enable-hierarchical-cache"},
 		{"host cache without prefixes", "--enable-hierarchical-cache --disable-radix-cache", "SGLang refuses"},
