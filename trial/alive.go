@@ -23,7 +23,7 @@ const (
 // timeouts, then three failing answers of /health in a row, and then no token when one is asked for.
 // While tokens or lines arrive nobody calls /health: it costs a generation.
 func (w *watch) listen(ctx context.Context) {
-	limit, failures := w.a.floor(silenceLimit, silenceLimitReal), 0
+	limit, failures, bad := w.a.floor(silenceLimit, silenceLimitReal), 0, ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,15 +33,16 @@ func (w *watch) listen(ctx context.Context) {
 		case <-w.a.Clock.After(limit / 8):
 		}
 		if !w.loaded() || w.silence() < limit {
-			if failures > 0 && w.loaded() {
-				w.wasBusy()
+			if bad != "" && w.loaded() {
+				w.wasBusy(bad)
 			}
-			failures = 0
+			failures, bad = 0, ""
 			continue
 		}
 		log, _ := w.facts()
 		seen := w.a.health(ctx)
 		w.a.probes.note(seen, w.a.Clock.Now(), log.Prefills+log.Decodes)
+		bad = cmp.Or(w.a.probes.failed(), bad)
 		if seen.status == http.StatusOK && w.a.proves(seen) {
 			w.moved()
 			continue
@@ -76,10 +77,10 @@ func (a *attempt) proves(seen answer) bool {
 	return sglang.HealthPath(a.Version, first, a.Server.Environ(a.t.Config)) == sglang.HealthPlain
 }
 
-// wasBusy records that /health failed under load and the server went on: it was busy, not dead.
-func (w *watch) wasBusy() {
+// wasBusy records that /health failed under load, as bad says, and the server went on: it was busy, not dead.
+func (w *watch) wasBusy(bad string) {
 	log, first := w.facts()
-	text := fmt.Sprintf("health_busy_timeout: /health failed while the server was busy, not dead (%s, while %s)", logSide(log, first), w.a.probes.failed())
+	text := fmt.Sprintf("health_busy_timeout: /health failed while the server was busy, not dead (%s, while %s)", logSide(log, first), bad)
 	w.mu.Lock()
 	w.findings = append(w.findings, Finding{Name: "monitor_wrong", Text: text})
 	w.mu.Unlock()

@@ -105,7 +105,8 @@ func checkAPI(t *testing.T, p *process) {
 			t.Errorf("generate: %s", text)
 		}
 	}
-	code, text := p.do("POST", "/generate", strings.Replace(body, `"rid"`, `"stream":true,"rid"`, 1))
+	long := strings.NewReplacer(`"rid"`, `"stream":true,"rid"`, `"max_new_tokens":70`, `"max_new_tokens":2000`) // tokens within 5 ms share an event
+	code, text := p.do("POST", "/generate", long.Replace(body))
 	events := strings.Split(strings.TrimSpace(text), "\n\n")
 	if code != 200 || len(events) < 3 || events[len(events)-1] != "data: [DONE]" {
 		t.Fatalf("stream: %d, %d events, last %q", code, len(events), events[len(events)-1])
