@@ -121,7 +121,7 @@ func TestTrialOfEachFault(t *testing.T) {
 		{"0.5.5", "port_taken", ordinary, trial.EnvFault, "port_in_use", "", false},
 		{"0.5.10", "watchdog", ordinary, trial.Stuck, "watchdog_timeout", "", false},
 		{"0.5.5", "nccl:5", ordinary, trial.Crashed, "nccl_error", "", false},
-		{"0.5.10", "load_hang", short, trial.Stuck, "no_progress", "", true},
+		{"0.5.10", "load_hang", ordinary, trial.Stuck, "no_progress", "", true},
 		{"0.4.9", "hang", ordinary, trial.Stuck, "no_progress", "", true},
 		{"0.4.6", "scheduler_killed", ordinary, trial.Stuck, "no_progress", "", true},
 	} {
