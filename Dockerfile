@@ -8,7 +8,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=1 go build -trimpath -ldflags="-s -w" -o /out/sgtune ./cmd/sgtune
+RUN make agent && CGO_ENABLED=1 go build -trimpath -ldflags="-s -w" -o /out/sgtune ./cmd/sgtune
 
 FROM ${BASE}
 # The version is the distribution's: a pinned one would stop building with the first security update.

@@ -1,15 +1,28 @@
 # make test       the fast tier: needs Go and a C compiler, nothing else
 # make check      format, vet, lint, fast tests, five seconds per fuzz target, docs up to date
-# make test-all   the slow tiers: simulated nights, kill -9, the real SGLang server on this CPU
+# make test-all   the slow tiers: simulated nights, kill -9, exact counts of replay, the real SGLang server on this CPU
 GO ?= go
 FUZZTIME ?= 5s
 SGLANG_CPU ?= $(HOME)/.cache/sgtune-sglang-cpu
+AGENT_DIR ?= internal/agent/bin
+SHA256SUM ?= $(shell command -v sha256sum >/dev/null && echo sha256sum || echo shasum -a 256)
 export CGO_ENABLED = 1
 
 # make test-long  five quickstart nights; its last output is kept in docs/nights.txt
-.PHONY: build test check test-all test-nights test-sglang test-rest test-long fmt vet lint fuzz docs clean
-build:
+.PHONY: build agent test check test-all test-nights test-replay test-sglang test-rest test-long fmt vet lint fuzz docs clean
+build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
+
+# the static programs for the servers' machines, which sgtune embeds; the same tree gives the same bytes
+agent:
+	@set -e; mkdir -p $(AGENT_DIR); tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	for arch in amd64 arm64; do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags "-s -w" -o "$$tmp/sgtune-agent-linux-$$arch" ./cmd/sgtune-agent; \
+	done; \
+	(cd "$$tmp" && $(SHA256SUM) sgtune-agent-linux-*) >"$$tmp/SHA256SUMS"; \
+	gzip -9n "$$tmp"/sgtune-agent-linux-*; chmod 644 "$$tmp"/*; \
+	mv "$$tmp"/*.gz "$$tmp/SHA256SUMS" $(AGENT_DIR)/; \
+	cat $(AGENT_DIR)/SHA256SUMS
 
 test:
 	$(GO) test -race -short ./...
@@ -39,20 +52,24 @@ check: fmt vet lint test fuzz
 test-nights:
 	$(GO) test -timeout 20m -v ./test/nights/
 
+# the load generator against a mock server that counts what really happened
+test-replay:
+	$(GO) test -timeout 10m -v ./test/replay/
+
 test-sglang:
 	test/sglang-cpu/setup.sh $(SGLANG_CPU)
 	SGTUNE_SGLANG_CPU=$(SGLANG_CPU) $(GO) test -timeout 30m -v ./test/sglang/
 
-# the long tests inside the packages; the two folders of slow tiers have their own targets
+# the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/sglang$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/replay' -e '/test/sglang$$')
 
 # what does not fit into CI: five nights with five seeds; the output is kept under docs/
 test-long:
 	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run TestQuickstart ./test/nights/
 	test/diagnose-speed.sh
 
-test-all: test-nights test-sglang test-rest
+test-all: test-nights test-replay test-sglang test-rest
 
 clean:
-	rm -rf bin
+	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS

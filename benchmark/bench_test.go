@@ -53,9 +53,12 @@ func BenchmarkRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i := range w.Rows {
-		w.Rows[i].OutputTokens = 43
+	var rows []benchmark.Row
+	for _, r := range w.All() {
+		r.OutputTokens = 43
+		rows = append(rows, r)
 	}
+	w = benchmark.NewWorkload(rows, w.BlockTokens)
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), serverEnv+"=1")
 	stdin, err := command.StdinPipe()
@@ -82,7 +85,7 @@ func BenchmarkRun(b *testing.B) {
 	for i := range palette.Words {
 		palette.IDs = append(palette.IDs, 10_000+7*i)
 	}
-	feed := benchmark.NewFeed(w, 0, len(w.Rows), "bench", palette)
+	feed := benchmark.NewFeed(w, 0, w.Len(), "bench", palette)
 	b.ReportAllocs()
 	b.ResetTimer()
 	before := cpuTime()
@@ -104,14 +107,15 @@ func cpuTime() time.Duration {
 }
 
 func BenchmarkFeed(b *testing.B) {
-	w := &benchmark.Workload{BlockTokens: 64}
+	var rows []benchmark.Row
 	for i := range 100 {
 		row := benchmark.Row{Number: i, InputTokens: 1755, OutputTokens: 43}
 		for k := range 28 {
 			row.HashIDs = append(row.HashIDs, int64(100*i+k))
 		}
-		w.Rows = append(w.Rows, row)
+		rows = append(rows, row)
 	}
+	w := benchmark.NewWorkload(rows, 64)
 	feed := benchmark.NewFeed(w, 0, 100, "", testPalette())
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,100 +5,118 @@ import "fmt"
 // defaultBlockTokens is what one hash id of a Mooncake trace stands for.
 const defaultBlockTokens = 512
 
-// settleBlocks decides how many tokens one hash id stands for: what the caller said, else what every
-// row agrees with, else 512. Rows of another length are noted.
-func (w *Workload) settleBlocks(said int) {
-	if !w.hasIDs() {
+// blockRange is what the rows seen so far allow a hash id to stand for: low <= B <= high tokens. Its zero
+// value allows everything. A row of k ids and n tokens allows ceil(n/k) <= B < n/(k-1), so that
+// k = ceil(n/B).
+type blockRange struct {
+	rows      int // with ids
+	low, high int
+}
+
+func (b *blockRange) add(ids, tokens int) {
+	if ids == 0 {
 		return
 	}
-	w.BlockTokens = said
-	if said == 0 {
-		var ok bool
-		if w.BlockTokens, ok = inferBlockTokens(w.Rows); !ok {
-			w.Notes = append(w.Notes, fmt.Sprintf(
-				"no block size fits all rows; %d tokens per hash id assumed, say otherwise with the block size", defaultBlockTokens))
-		}
+	if b.rows == 0 {
+		b.low, b.high = 1, maxTokens
 	}
-	short, long := 0, 0
-	for _, r := range w.Rows {
-		blocks := ceilDiv(r.InputTokens, w.BlockTokens)
-		switch n := len(r.HashIDs); {
-		case n == 0: // a whole prompt of its own
-		case n < blocks:
-			short++
-		case n > blocks:
-			long++
-		}
-	}
-	if short > 0 {
-		w.Notes = append(w.Notes, fmt.Sprintf("%d rows have too few hash ids: the rest of their prompts is shared with nobody", short))
-	}
-	if long > 0 {
-		w.Notes = append(w.Notes, fmt.Sprintf("%d rows have too many hash ids: cut at their input length", long))
+	b.rows++
+	b.low = max(b.low, ceilDiv(tokens, ids))
+	if ids > 1 {
+		b.high = min(b.high, ceilDiv(tokens, ids-1)-1)
 	}
 }
 
-func (w *Workload) hasIDs() bool {
-	for _, r := range w.Rows {
-		if len(r.HashIDs) > 0 {
-			return true
-		}
+// block is the usual size if all rows allow it, else a power of two that they allow, else the smallest
+// they allow; ok is false when they allow none, and then it is the usual one.
+func (b *blockRange) block(usual int) (block int, ok bool) {
+	if b.rows == 0 {
+		return 0, true
 	}
-	return false
-}
-
-// inferBlockTokens finds B with len(hash ids) = ceil(input/B) in every row that has ids. A row of k
-// ids and n tokens allows ceil(n/k) <= B < n/(k-1); what all rows allow is a range. Of that range
-// 512 is taken if it is in there, else a power of two, else the smallest.
-func inferBlockTokens(rows []Row) (block int, ok bool) {
-	low, high := 1, maxTokens
-	for _, r := range rows {
-		k, n := len(r.HashIDs), r.InputTokens
-		if k == 0 {
-			continue
-		}
-		low = max(low, ceilDiv(n, k))
-		if k > 1 {
-			high = min(high, ceilDiv(n, k-1)-1)
-		}
+	if b.low > b.high {
+		return usual, false
 	}
-	if low > high {
-		return defaultBlockTokens, false
+	if b.low <= usual && usual <= b.high {
+		return usual, true
 	}
-	if low <= defaultBlockTokens && defaultBlockTokens <= high {
-		return defaultBlockTokens, true
-	}
-	for power := 1; power <= high; power *= 2 {
-		if power >= low {
+	for power := 1; power <= b.high; power *= 2 {
+		if power >= b.low {
 			return power, true
 		}
 	}
-	return low, true
+	return b.low, true
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// reuse is the share of prompt tokens an endless cache would already hold, rows in file order: the
-// leading ids seen before, times the block size, at most the row's length.
-func (w *Workload) reuse() float64 {
-	seen := map[int64]struct{}{}
-	var hits, all int64
-	for _, r := range w.Rows {
-		leading := 0
-		for _, id := range r.HashIDs {
-			if _, ok := seen[id]; !ok {
-				break
-			}
-			leading++
+// prefixTally follows an endless prefix cache over rows in sending order: a row hits with its leading ids
+// seen before, each a block of tokens, at most its own length.
+type prefixTally struct {
+	block int
+	seen  idSet
+
+	rows, hitTokens, tokens, hitBlocks, blocks int64
+	partial                                    bool // the set of ids is full: only the first rows are counted
+	short, long                                int  // rows with fewer and with more ids than their length takes
+}
+
+// add takes the next row and returns how many of its tokens the cache holds.
+func (p *prefixTally) add(ids []int64, tokens int) (hit int) {
+	if p.partial {
+		return 0
+	}
+	p.rows++
+	p.tokens += int64(tokens)
+	if len(ids) == 0 {
+		return 0
+	}
+	switch want := ceilDiv(tokens, max(1, p.block)); {
+	case len(ids) < want:
+		p.short++
+	case len(ids) > want:
+		p.long++
+	}
+	leading := 0
+	for _, id := range ids {
+		if !p.seen.has(id) {
+			break
 		}
-		hits += int64(min(leading*w.BlockTokens, r.InputTokens))
-		all += int64(r.Input())
-		for _, id := range r.HashIDs {
-			seen[id] = struct{}{}
+		leading++
+	}
+	for _, id := range ids[leading:] {
+		if !p.seen.add(id) {
+			p.partial = true
 		}
 	}
+	hit = min(leading*p.block, tokens)
+	p.hitTokens += int64(hit)
+	p.hitBlocks += int64(leading)
+	p.blocks += int64(len(ids))
+	return hit
+}
+
+func (p *prefixTally) tokenRatio() float64 { return ratio(p.hitTokens, p.tokens) }
+
+func (p *prefixTally) blockRatio() float64 { return ratio(p.hitBlocks, p.blocks) }
+
+func ratio(part, all int64) float64 {
 	if all == 0 {
 		return 0
 	}
-	return float64(hits) / float64(all)
+	return float64(part) / float64(all)
+}
+
+// notes says what does not fit.
+func (p *prefixTally) notes() []string {
+	var notes []string
+	if p.short > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows have too few hash ids: the rest of their prompts is shared with nobody", p.short))
+	}
+	if p.long > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows have too many hash ids: cut at their input length", p.long))
+	}
+	if p.partial {
+		notes = append(notes, fmt.Sprintf("shared prefixes were counted over the first %d rows only: more different hash ids than are kept in memory", p.rows))
+	}
+	return notes
 }

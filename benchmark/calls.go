@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -24,13 +24,13 @@ var adminPaths = map[string]bool{"/flush_cache": true, "/abort_request": true}
 
 // request makes a request for a path of the target, without context and body.
 func (t Target) request(method, path string) (*http.Request, error) {
-	url := strings.TrimRight(t.URL, "/") + path
-	req, err := http.NewRequest(method, url, nil) //nolint:noctx // callers add theirs by WithContext
+	a, err := t.address()
 	if err != nil {
-		return nil, fmt.Errorf("address of the server %q: %w", t.URL, err)
+		return nil, err
 	}
-	if req.URL.Host == "" {
-		return nil, fmt.Errorf("address of the server %q: wanted http://HOST:PORT", t.URL)
+	req, err := http.NewRequest(method, a.base.JoinPath(path).String(), nil) //nolint:noctx // callers add theirs by WithContext
+	if err != nil {
+		return nil, fmt.Errorf("address of the server %q: %w", withoutSecrets(t.URL), err)
 	}
 	header := t.Header
 	if t.Admin != nil && adminPaths[path] {
@@ -45,7 +45,8 @@ func (t Target) request(method, path string) (*http.Request, error) {
 	return req, nil
 }
 
-// call makes one request on a connection of its own and reads at most limit bytes of the answer.
+// call makes one request on a connection of its own and reads at most limit bytes of the answer. An answer
+// that sends us elsewhere is an error that says where to (errRedirect): load goes only where it was asked for.
 func (t Target) call(ctx context.Context, method, path string, body []byte, limit int64) (status int, answer []byte, err error) {
 	req, err := t.request(method, path)
 	if err != nil {
@@ -58,17 +59,23 @@ func (t Target) call(ctx context.Context, method, path string, body []byte, limi
 	transport := t.transport(1)
 	transport.DisableKeepAlives = true
 	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport}).Do(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read as far as wanted
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode/100 == 3 {
+		return resp.StatusCode, nil, fmt.Errorf("%s %s: %w, to %q", method, path, errRedirect, withoutSecrets(to))
+	}
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, limit))
 	if err != nil {
 		return resp.StatusCode, answer, fmt.Errorf("%s %s: read answer: %w", method, path, err)
 	}
 	return resp.StatusCode, answer, nil
 }
+
+// errRedirect is wrapped by the error of a call that the server sends elsewhere.
+var errRedirect = errors.New("the server sends us elsewhere")
 
 // post is call with a limit of its own that insists on 200.
 func (t Target) post(ctx context.Context, path string, body string) ([]byte, error) {

@@ -3,29 +3,31 @@ package benchmark
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // Request is one finished request: facts only. Times are host time, offsets from Intended.
 type Request struct {
-	Row      int
-	Intended time.Time     // when it should have been sent
-	Sent     time.Time     // when it was
-	TTFT     time.Duration // intended to first token, 0 when none came
-	E2E      time.Duration // intended to last byte
-	Prompt   int           // prompt tokens as the server counted
-	Cached   int           // of those, served from cache
-	Output   int           // completion tokens as the server counted
-	Wanted   int           // completion tokens asked for
-	Failed   string        // "" or one of: refused reset cut_stream http_status stream_error wrong_tokens timeout
-	Error    string
+	Row         int
+	Turn        int           // of its conversation, from 0
+	Attempts    int           // tries, 1 without retries
+	Intended    time.Time     // when it should have been sent
+	Sent        time.Time     // when it was
+	TTFT        time.Duration // intended to first token, 0 when none came
+	E2E         time.Duration // intended to last byte
+	InputWanted int           // prompt tokens asked for, 0 for texts of unknown length
+	Prompt      int           // prompt tokens as the server counted
+	Cached      int           // of those, served from cache
+	Output      int           // completion tokens as the server counted
+	Wanted      int           // completion tokens asked for; of an open prompt what came
+	Failed      string        // "" or one of: refused reset cut_stream http_status stream_error wrong_tokens timeout
+	Error       string
 }
 
 // gap is the time between two events, shared by the tokens of the second: Tokens gaps of Ms each.
@@ -37,122 +39,300 @@ type gap struct {
 // answer is a request with what only the level needs.
 type answer struct {
 	Request
-	cut  bool  // the level ended and took it away: neither ok nor failed
-	gaps []gap // valid until the sender's next request
+	cut  bool   // the level ended and took it away: neither ok nor failed
+	gaps []gap  // valid until the sender's next request
+	said Answer // only of a prompt that has a Follow
 }
 
-// sender is one client: it sends one request after the other and reuses what it can.
-type sender struct {
-	http     http.RoundTripper
-	template *http.Request
-	clock    Clock
-	timeout  time.Duration // real, 0 = none
-	keepGaps bool
-	// tokens is told of every event with new tokens; prompt is set with the first one only.
+// senderConfig is what all clients of a level have in common.
+type senderConfig struct {
+	clock      Clock
+	endpoint   string        // "" = generate
+	model      string        // for OpenAI's endpoints, "" = default
+	continuous bool          // ask for usage in every event
+	timeout    time.Duration // real, of one request, 0 = none
+	keepGaps   bool
+	// tokens is told of new tokens once for each read from the connection; prompt comes with the first one, or
+	// with the last where the endpoint tells it only then.
 	tokens func(at time.Time, output, prompt int)
+}
 
+// sender is one client: it owns a connection and sends one request after the other.
+type sender struct {
+	target     Target
+	clock      Clock
+	endpoint   string
+	model      []byte // quoted
+	continuous bool
+	timeout    time.Duration
+	keepGaps   bool
+	tokens     func(at time.Time, output, prompt int)
+
+	conn *conn
+	idle time.Time // when it was last used, real
+	used bool      // it has carried a request
+
+	head   []byte // of every request, up to the value of Content-Length
+	out    []byte
 	body   []byte
 	stream decoder
-	last   []byte // the last event so far
+	reader reader
 	gaps   []gap
+	said   spoken
+	fresh  [2]int // output, prompt tokens of this read, not told yet
 }
 
-// newSender returns a client of the target; its template request is cloned for each row.
-func newSender(target Target, transport http.RoundTripper, clock Clock) (*sender, error) {
-	template, err := target.request(http.MethodPost, "/generate")
+// newSender returns a client of the target. It has no connection yet.
+func newSender(target Target, c senderConfig) (*sender, error) {
+	if c.endpoint == "" {
+		c.endpoint = EndpointGenerate
+	}
+	path := endpointPaths[c.endpoint]
+	if path == "" {
+		return nil, fmt.Errorf("no endpoint is called %q; there are %s, %s and %s", c.endpoint, EndpointGenerate, EndpointCompletions, EndpointChat)
+	}
+	req, err := target.request(http.MethodPost, path)
 	if err != nil {
 		return nil, err
 	}
+	if c.model == "" {
+		c.model = "default"
+	}
+	if c.tokens == nil {
+		c.tokens = func(time.Time, int, int) {}
+	}
 	return &sender{
-		http:     transport,
-		template: template,
-		clock:    clock,
-		tokens:   func(time.Time, int, int) {},
+		target: target, clock: c.clock, endpoint: c.endpoint, model: appendString(nil, c.model), continuous: c.continuous,
+		timeout: c.timeout, keepGaps: c.keepGaps, tokens: c.tokens,
+		head: requestHead(req), reader: newReader(c.endpoint),
 	}, nil
+}
+
+// requestHead is the start of every request, up to the value of Content-Length.
+func requestHead(req *http.Request) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: sgtune\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n", req.URL.RequestURI(), req.URL.Host)
+	_ = req.Header.Write(&b) // a buffer takes everything
+	b.WriteString("Content-Length: ")
+	return b.Bytes()
+}
+
+// connect dials ahead, so that the first request does not wait for it.
+func (s *sender) connect(ctx context.Context) error {
+	if s.conn != nil {
+		return nil
+	}
+	c, err := s.target.dial(ctx)
+	if err != nil {
+		return err
+	}
+	s.conn, s.used, s.idle = newConn(c, s.clock), false, time.Now()
+	return nil
+}
+
+// close ends the connection.
+func (s *sender) close() {
+	if s.conn != nil {
+		_ = s.conn.net.Close() // nothing is expected from it any more
+		s.conn = nil
+	}
 }
 
 // send replays one prompt and reads its whole answer.
 func (s *sender) send(ctx context.Context, p Prompt, intended time.Time) answer {
-	a := answer{Request: Request{Row: p.Row.Number, Intended: intended, Wanted: p.OutputTokens}}
-	if s.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, errTimeout)
-		defer cancel()
-	}
-	s.body = appendBody(s.body[:0], p)
-	body := newSentBody(s.body, s.clock, intended)
-	req := s.template.WithContext(ctx)
-	req.Body, req.ContentLength = body, int64(len(s.body))
-	resp, err := s.http.RoundTrip(req)
+	a := answer{Request: Request{
+		Row: p.Row.Number, Turn: p.Turn, Attempts: 1, Intended: intended, Sent: intended, Wanted: p.OutputTokens, InputWanted: p.InputTokens,
+	}}
+	s.gaps = s.gaps[:0]
+	err := p.Row.Err // of a file that changed since it was read
+	var body []byte
 	if err == nil {
-		err = s.read(resp, &a)
+		body, err = s.appendBody(s.body[:0], p)
 	}
-	a.Sent = body.sentAt()
-	if !body.done.Load() {
-		s.body = nil // the transport may still be reading it
+	if err != nil {
+		err = failure{failedStream, err}
+	} else {
+		s.body = body
+		err = s.exchange(ctx, p, &a)
 	}
 	if a.E2E == 0 {
 		a.E2E = s.clock.Now().Sub(intended)
 	}
-	s.settle(ctx, &a, err)
+	s.settle(ctx, p, &a, err)
 	a.gaps = s.gaps
 	return a
 }
 
+// idleLimit is how long a connection may lie idle before it is looked at first: servers hang up on idle ones
+// (SGLang's after five seconds), and the next request would find out too late.
+const idleLimit = 200 * time.Millisecond
+
+// exchange sends the body and reads the answer, on a new connection where the old one has gone.
+func (s *sender) exchange(ctx context.Context, p Prompt, a *answer) error {
+	waited := time.Since(s.idle)
+	if s.conn != nil && waited > idleLimit && s.conn.hungUp() {
+		s.close()
+	}
+	again := s.conn != nil && s.used && waited > idleLimit
+	heard, err := s.once(ctx, p, a)
+	if err != nil && !heard && again && ctx.Err() == nil && hungUpError(err) {
+		// It hung up on the idle connection just as the request was sent (RFC 9112, 9.3.1).
+		_, err = s.once(ctx, p, a)
+	}
+	return err
+}
+
+func hungUpError(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// once is one try. heard tells whether any byte of an answer came.
+func (s *sender) once(ctx context.Context, p Prompt, a *answer) (heard bool, err error) {
+	limit := time.Time{}
+	if s.timeout > 0 {
+		limit = time.Now().Add(s.timeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, limit, errTimeout)
+		defer cancel()
+	}
+	if err := s.connect(ctx); err != nil {
+		a.Sent = s.clock.Now()
+		return false, timedOut(ctx, failure{kindOf(err), err})
+	}
+	stop := s.conn.interruptible(ctx)
+	a.Sent = s.clock.Now()
+	heard, err = s.talk(p, a)
+	clean := stop() && err == nil
+	s.used, s.idle = true, time.Now()
+	if !clean || !s.conn.reusable || !s.conn.finished {
+		s.close()
+	}
+	return heard, timedOut(ctx, err)
+}
+
+// timedOut names an error after the request's own time limit where that is the reason.
+func timedOut(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return errTimeout
+	}
+	return err
+}
+
 // settle turns an error into a kind, and a wrong length into an error.
-func (s *sender) settle(ctx context.Context, a *answer, err error) {
+func (s *sender) settle(ctx context.Context, p Prompt, a *answer, err error) {
 	switch {
-	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
-		a.Failed = failedTimeout
-		a.Error = errTimeout.Error()
+	case errors.Is(err, errTimeout):
+		a.Failed, a.Error = failedTimeout, errTimeout.Error()
 	case err != nil && ctx.Err() != nil:
 		a.cut = true
 	case err != nil:
 		a.Failed, a.Error = kindOf(err), shorten(err.Error(), 300)
+	case p.Open && a.Output > 0:
+		a.Wanted = a.Output
 	case a.Output != a.Wanted:
 		a.Failed = failedWrongTokens
 		a.Error = fmt.Sprintf("row %d: %d tokens came, %d were asked for", a.Row, a.Output, a.Wanted)
 	}
+	if err == nil && p.Follow != nil {
+		a.said = Answer{Text: string(s.said.text), IDs: s.said.ids}
+	}
 }
 
-// read takes the answer apart: status, events, final figures.
-func (s *sender) read(resp *http.Response, a *answer) error {
-	defer resp.Body.Close() //nolint:errcheck // read to the end or given up
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // the status alone is the failure
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-		return failure{failedStatus, fmt.Errorf("status %d: %s", resp.StatusCode, excerpt(text))}
+// talk writes the request and reads the answer: status, events, final figures.
+func (s *sender) talk(p Prompt, a *answer) (heard bool, err error) {
+	c := s.conn
+	s.out = append(strconv.AppendInt(append(s.out[:0], s.head...), int64(len(s.body)), 10), "\r\n\r\n"...)
+	s.out = append(s.out, s.body...)
+	if _, err := c.net.Write(s.out); err != nil {
+		return false, failure{kindOf(err), fmt.Errorf("send the request: %w", err)}
 	}
-	s.stream.reset(resp.Body)
-	s.last, s.gaps = s.last[:0], s.gaps[:0]
-	previous := a.Intended
+	if len(s.out) > mostKept {
+		s.out, s.body = nil, nil
+	}
+	if err := c.head(); err != nil {
+		return c.end > 0, failure{headKind(err), fmt.Errorf("wait for the answer: %w", err)}
+	}
+	if c.status != http.StatusOK {
+		text := c.excerpt()
+		if c.finished = c.rest() == nil; !c.finished {
+			c.reusable = false
+		}
+		return true, failure{failedStatus, fmt.Errorf("status %d: %s", c.status, excerpt(text))}
+	}
+	if c.media != "" {
+		return true, failure{failedStream, fmt.Errorf("%w but %s: %s", errNotStream, shorten(c.media, 60), excerpt(c.excerpt()))}
+	}
+	return true, s.events(p, a)
+}
+
+// mostKept is the largest request whose buffers a client keeps for the next one.
+const mostKept = 1 << 20
+
+// headKind sorts the errors of an answer that did not begin.
+func headKind(err error) string {
+	if errors.Is(err, errNotHTTP) || errors.Is(err, errHeadTooLong) {
+		return failedStream
+	}
+	return kindOf(err)
+}
+
+// events reads the answer's events to the end of its body.
+func (s *sender) events(p Prompt, a *answer) error {
+	c := s.conn
+	s.stream.reset(c)
+	s.reader.reset()
+	s.said.reset()
+	previous, booked := a.Intended, c.at
+	defer func() { s.tell(booked) }()
+	done := false
 	for {
 		event, err := s.stream.next()
 		if err != nil {
+			if done || errors.Is(err, io.EOF) && c.finished && s.reader.complete() {
+				break
+			}
 			return streamEnd(err)
 		}
-		at := s.clock.Now()
-		if bytes.Equal(event, doneMark) {
+		if c.at != booked {
+			s.tell(booked)
+			booked = c.at
+		}
+		if len(event) == len(doneMark) && bytes.Equal(event, doneMark) {
+			done = true
 			break
 		}
-		if bytes.HasPrefix(event, errorMark) {
+		if isError(event) {
 			return failure{failedStream, errors.New(streamError(event))}
 		}
-		s.last = append(s.last[:0], event...)
-		if n, ok := number(event, keyCompletion); ok && n > a.Output {
-			s.arrived(a, event, n, at, previous)
-			previous = at
+		if p.Follow != nil {
+			s.said.add(event)
+		}
+		if n := s.reader.tokens(event, a.Output); n > a.Output {
+			s.arrived(a, event, n, c.at, previous)
+			previous = c.at
 		}
 	}
 	// The chunk that ends the body follows [DONE]. It is the last byte, and only a body read to its end
 	// frees the connection for the next request.
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+	if err := c.rest(); err != nil {
 		return streamEnd(err)
 	}
-	a.E2E = s.clock.Now().Sub(a.Intended)
-	end, err := decodeFinal(s.last)
+	a.E2E = c.at.Sub(a.Intended)
+	return s.conclude(a)
+}
+
+// conclude takes the final figures from the answer's last event.
+func (s *sender) conclude(a *answer) error {
+	end, err := s.reader.end()
 	if err != nil {
 		return failure{failedStream, err}
+	}
+	if end.Completion != a.Output && !s.reader.counted && a.Output > 0 {
+		s.spread(a.Output, end.Completion)
+	}
+	s.fresh[0] += end.Completion - a.Output
+	if a.Prompt == 0 {
+		s.fresh[1] += end.Prompt
 	}
 	a.Output, a.Prompt, a.Cached = end.Completion, end.Prompt, end.Cached
 	return nil
@@ -160,71 +340,46 @@ func (s *sender) read(resp *http.Response, a *answer) error {
 
 // arrived books the tokens of one event.
 func (s *sender) arrived(a *answer, event []byte, n int, at, previous time.Time) {
-	fresh, prompt := n-a.Output, 0
+	fresh := n - a.Output
 	if a.Output == 0 {
 		a.TTFT = at.Sub(a.Intended)
-		a.Prompt, _ = number(event, keyPrompt)
-		prompt = a.Prompt
+		if s.endpoint == EndpointGenerate {
+			a.Prompt = s.reader.prompt(event)
+			s.fresh[1] += a.Prompt
+		}
+		if fresh > 1 && s.keepGaps { // the tokens that came with the first one
+			s.gaps = append(s.gaps, gap{0, uint32(fresh - 1)})
+		}
 	} else if s.keepGaps {
 		s.gaps = append(s.gaps, gap{float32(ms(at.Sub(previous)) / float64(fresh)), uint32(fresh)})
 	}
 	a.Output = n
-	s.tokens(at, fresh, prompt)
+	s.fresh[0] += fresh
 }
 
-// appendBody writes the JSON of one request. Output lengths are forced: ignore_eos and the wanted
-// length; temperature 0 keeps the work the same in every trial.
-func appendBody(b []byte, p Prompt) []byte {
-	if p.IDs != nil {
-		b = append(b, `{"input_ids":[`...)
-		for i, id := range p.IDs {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, int64(id), 10)
+// tell passes on the tokens of one read.
+func (s *sender) tell(at time.Time) {
+	if s.fresh != [2]int{} {
+		s.tokens(at, s.fresh[0], s.fresh[1])
+		s.fresh = [2]int{}
+	}
+}
+
+// spread shares out the tokens of an answer whose events did not say how many they carry: evenly.
+func (s *sender) spread(events, tokens int) {
+	if events <= 1 {
+		return
+	}
+	told, gaps := 0, tokens-1
+	for i := range s.gaps {
+		upTo := gaps * (i + 1) / len(s.gaps)
+		n := upTo - told
+		told = upTo
+		s.gaps[i].Tokens = uint32(max(0, n))
+		if n > 1 {
+			s.gaps[i].Ms /= float32(n)
 		}
-		b = append(b, ']')
-	} else {
-		text, _ := json.Marshal(p.Text) // a string always has a JSON form
-		b = append(append(b, `{"text":`...), text...)
 	}
-	b = append(b, `,"sampling_params":{"max_new_tokens":`...)
-	b = strconv.AppendInt(b, int64(p.OutputTokens), 10)
-	return append(b, `,"temperature":0,"ignore_eos":true},"stream":true}`...)
-}
-
-// sentBody is a request body that notes when the transport took its first byte: the true send time,
-// after waiting for a connection and for the CPU. It is read on another goroutine.
-type sentBody struct {
-	bytes    *bytes.Reader
-	clock    Clock
-	intended time.Time
-	lag      atomic.Int64 // nanoseconds of host time + 1, 0 = not sent
-	done     atomic.Bool  // closed: the transport is through with it
-}
-
-func newSentBody(b []byte, clock Clock, intended time.Time) *sentBody {
-	return &sentBody{bytes: bytes.NewReader(b), clock: clock, intended: intended}
-}
-
-func (s *sentBody) Read(p []byte) (int, error) {
-	if s.lag.Load() == 0 {
-		s.lag.Store(max(0, int64(s.clock.Now().Sub(s.intended))) + 1)
-	}
-	return s.bytes.Read(p)
-}
-
-func (s *sentBody) Close() error {
-	s.done.Store(true)
-	return nil
-}
-
-// sentAt is the send time; of a request that never left, the time it gave up.
-func (s *sentBody) sentAt() time.Time {
-	if lag := s.lag.Load(); lag > 0 {
-		return s.intended.Add(time.Duration(lag - 1))
-	}
-	return s.clock.Now()
 }
 
 // ms is a duration in milliseconds.

@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -71,6 +72,63 @@ func Compare(base, candidate []float64) Comparison {
 		c.MannWhitneyP = &p
 	}
 	return c
+}
+
+// CompareLower is Compare for values of which less is better, like latencies: better means lower, and
+// gains are how much lower the candidate is, 0.2 = 20% less than the base. The test is the same, on the
+// same logarithms.
+func CompareLower(base, candidate []float64) Comparison {
+	c := Compare(base, candidate)
+	c.Gain = 0 - c.Gain // never -0
+	c.Low, c.High = 0-c.High, 0-c.Low
+	c.Detectable /= 1 + c.Detectable // 1 - exp(-half)
+	switch c.Answer {
+	case AnswerBetter:
+		c.Answer = AnswerWorse
+	case AnswerWorse:
+		c.Answer = AnswerBetter
+	}
+	return c
+}
+
+// mostNeeded is the largest number of launches that Needed names.
+const mostNeeded = 1000
+
+// Needed is how many launches of each side would show a difference as large as the one seen with the
+// noise seen: the smallest n whose interval, t(0.975, 2n-2)·sqrt((s₁²+s₂²)/n), is narrower than it. They
+// must be fresh ones: going on until an answer comes finds differences that are not there. 0 where it
+// cannot be told: fewer than three launches on a side, no difference at all, or more than a thousand.
+func Needed(base, candidate []float64) int {
+	a, okA := logs(base)
+	b, okB := logs(candidate)
+	if !okA || !okB || min(len(a), len(b)) < LeastLaunches {
+		return 0
+	}
+	d := math.Abs(stat.Mean(b, nil) - stat.Mean(a, nil))
+	spread := stat.Variance(a, nil) + stat.Variance(b, nil)
+	for n := LeastLaunches; n <= mostNeeded; n++ {
+		if studentT(float64(2*n-2))*math.Sqrt(spread/float64(n)) < d {
+			return n
+		}
+	}
+	return 0
+}
+
+// GeometricMean is the mean whose ratio of two sides is what Compare tests, and the relative half-width
+// of its 95% t-interval (0.012 = ±1.2%; 0 with fewer than three values). Not ok without values or with
+// one that is not above zero.
+func GeometricMean(values []float64) (mean, half float64, ok bool) {
+	l, ok := logs(values)
+	if !ok {
+		return 0, 0, false
+	}
+	if slices.Min(values) == slices.Max(values) {
+		return values[0], 0, true // exactly, not by way of the logarithm
+	}
+	if n := float64(len(l)); len(l) >= LeastLaunches {
+		half = math.Expm1(studentT(n-1) * stat.StdDev(l, nil) / math.Sqrt(n))
+	}
+	return math.Exp(stat.Mean(l, nil)), half, true
 }
 
 // logs are the logarithms of values; not ok without values or with one that has none.

@@ -21,8 +21,10 @@ type fakeServer struct {
 	fault      func(n int) string // of the n-th request, from 0
 	cached     int                // cached_tokens of every answer
 	linger     time.Duration      // between [DONE] and the end of the answer
+	quiet      bool               // nothing of what was seen is kept
 
 	mu       sync.Mutex
+	served   int
 	requests []seen
 	tokens   []stamp
 }
@@ -120,8 +122,11 @@ func (f *fakeServer) generate(w http.ResponseWriter, r *http.Request) {
 	}
 	s := seen{ids: body.IDs, wanted: body.Sampling.Max, ignoreEOS: body.Sampling.IgnoreEOS, authorized: r.Header.Get("Authorization")}
 	f.mu.Lock()
-	n := len(f.requests)
-	f.requests = append(f.requests, s)
+	n := f.served
+	f.served++
+	if !f.quiet {
+		f.requests = append(f.requests, s)
+	}
 	f.mu.Unlock()
 	fault := ""
 	if f.fault != nil {
@@ -165,7 +170,9 @@ func (f *fakeServer) stream(w http.ResponseWriter, r *http.Request, s seen, begi
 		flush()
 		now := time.Now()
 		f.mu.Lock()
-		f.tokens = append(f.tokens, stamp{now, fresh})
+		if !f.quiet {
+			f.tokens = append(f.tokens, stamp{now, fresh})
+		}
 		f.mu.Unlock()
 		if done >= wanted/2 && breakOff(w, fault) {
 			return
@@ -222,11 +229,11 @@ func (f *fakeServer) tokensBetween(from, to time.Time) int {
 
 // lengths is a workload of n equal rows without shared prefixes.
 func lengths(n, input, output int) *benchmark.Workload {
-	w := &benchmark.Workload{Format: "mooncake"}
+	var rows []benchmark.Row
 	for i := range n {
-		w.Rows = append(w.Rows, benchmark.Row{Number: i, InputTokens: input, OutputTokens: output})
+		rows = append(rows, benchmark.Row{Number: i, InputTokens: input, OutputTokens: output})
 	}
-	return w
+	return benchmark.NewWorkload(rows, 0)
 }
 
 // testPalette is a palette of plain numbers.

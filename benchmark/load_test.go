@@ -17,7 +17,7 @@ import (
 )
 
 func feedOf(w *benchmark.Workload) benchmark.Feed {
-	return benchmark.NewFeed(w, 0, len(w.Rows), "test", testPalette())
+	return benchmark.NewFeed(w, 0, w.Len(), "test", testPalette())
 }
 
 // near fails unless got is within a share of want.

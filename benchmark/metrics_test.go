@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestDistributeIsNearestRank(t *testing.T) {
@@ -38,13 +41,57 @@ func TestDistributeIsNearestRank(t *testing.T) {
 	}
 }
 
-func TestDistributeWeighsMergedTokens(t *testing.T) {
+// gapsOf is one part of gaps.
+func gapsOf(gaps ...gap) func(func([]gap) bool) {
+	return func(yield func([]gap) bool) { yield(gaps) }
+}
+
+func TestDistributeGapsWeighsMergedTokens(t *testing.T) {
 	t.Parallel()
 	// One event of 98 tokens is 98 gaps, not one.
-	got := distribute([]weightedSample{{100, 1}, {1, 98}, {50, 1}})
+	got := distributeGaps(gapsOf(gap{100, 1}, gap{1, 98}, gap{50, 1}))
 	want := &Distribution{Mean: 2.48, P50: 1, P90: 1, P95: 1, P99: 50, Max: 100}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := distributeGaps(gapsOf()); got != nil {
+		t.Errorf("a distribution of nothing: %+v", got)
+	}
+}
+
+// Counting in two steps must find the very values that sorting finds; the folded form is near them.
+func TestDistributeGapsEqualsSorting(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		name string
+		draw func(i int) float64
+	}{
+		{"narrow", func(int) float64 { return 20 + 0.01*random.NormFloat64() }},
+		{"wide", func(int) float64 { return math.Exp(3 * random.NormFloat64()) }},
+		{"all equal", func(int) float64 { return 20 }},
+		{"zeros and a stall", func(i int) float64 { return float64(i/4999) * 2000 }},
+	} {
+		var gaps []gap
+		var single []float64
+		var folded histogram
+		for i := range 5000 {
+			g := gap{float32(c.draw(i)), uint32(1 + i%3)}
+			gaps = append(gaps, g)
+			folded.add(g.Ms, int64(g.Tokens))
+			for range g.Tokens {
+				single = append(single, float64(g.Ms))
+			}
+		}
+		want := Distribute(single)
+		exact := distributeGaps(func(yield func([]gap) bool) { _ = yield(gaps[:1234]) && yield(gaps[1234:]) })
+		near := cmpopts.EquateApprox(1e-9, 0)
+		if diff := cmp.Diff(want, exact, near); diff != "" {
+			t.Errorf("%s (-sorted +counted):\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(want, folded.distribution(), cmpopts.EquateApprox(0.004, 1e-6)); diff != "" {
+			t.Errorf("%s (-sorted +folded):\n%s", c.name, diff)
+		}
 	}
 }
 
@@ -110,32 +157,134 @@ func TestInterval(t *testing.T) {
 	}
 }
 
+// The 95% interval must hold the true mean about that often, also of a series whose windows follow each other:
+// x(i) = r·x(i-1) + noise around 100. An interval that took them for independent would hold it far less often.
+func TestIntervalCoversTheMean(t *testing.T) {
+	t.Parallel()
+	const series = 1000
+	for _, c := range []struct {
+		n             int
+		r             float64
+		least, atMost float64
+	}{
+		{12, 0, 0.92, 0.99}, {25, 0, 0.92, 0.99}, {100, 0, 0.92, 0.99},
+		{12, 0.5, 0.79, 0.97}, {25, 0.5, 0.85, 0.98}, {100, 0.5, 0.90, 0.99}, {100, 0.8, 0.86, 0.99},
+	} {
+		random := rand.New(rand.NewPCG(3, uint64(c.n)))
+		held := 0
+		for range series {
+			windows, x := make([]float64, c.n), random.NormFloat64()/math.Sqrt(1-c.r*c.r)
+			for i := range windows {
+				windows[i] = 100 + x
+				x = c.r*x + random.NormFloat64()
+			}
+			if mean, half, ok := interval(windows); ok && math.Abs(mean-100) <= half {
+				held++
+			}
+		}
+		if share := float64(held) / series; share < c.least || share > c.atMost {
+			t.Errorf("%d windows of correlation %g: the interval held the mean %.3f of the time, want %g to %g", c.n, c.r, share, c.least, c.atMost)
+		}
+	}
+}
+
+func TestPilesUp(t *testing.T) {
+	t.Parallel()
+	var growing, level, tide []Window
+	for i := range 10 {
+		growing = append(growing, Window{InFlight: 10 + 5*float64(i)})
+		level = append(level, Window{InFlight: 10 + float64(i%3)})
+		tide = append(tide, Window{InFlight: 100 + float64(i)})
+	}
+	if !pilesUp(growing) || pilesUp(level) || pilesUp(tide) || pilesUp(growing[:4]) {
+		t.Errorf("piles up: growing %v, level %v, tide %v, too few %v", pilesUp(growing), pilesUp(level), pilesUp(tide), pilesUp(growing[:4]))
+	}
+}
+
 func TestLedgerBooksByTimeStamp(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	l := newLedger(start, 10*time.Second)
+	one, two := l.meter(), l.meter()
 	l.enter(at(0))
 	l.enter(at(5))
-	l.tokens(at(9.9), 100, 40)
-	l.tokens(at(10), 30, 0)
-	l.leave(at(12))
-	l.tokens(at(23), 50, 0)
+	one.tokens(at(9.9), 60, 40)
+	two.tokens(at(10), 30, 0)
+	one.tokens(at(9.95), 40, 0) // a client that got the CPU late
+	l.enter(at(20))
+	l.leave(at(12), false) // likewise
+	l.leave(at(21), true)
+	two.tokens(at(23), 50, 0)
 	l.close(at(25))
-	l.tokens(at(26), 1000, 7) // draining
-	l.leave(at(40))
+	two.tokens(at(26), 1000, 7) // draining
+	l.leave(at(40.5), false)
 	want := []Window{
 		{Start: at(0), Seconds: 10, Output: 10, Prompt: 4, InFlight: 1.5},
 		{Start: at(10), Seconds: 10, Output: 3, InFlight: 1.2},
-		{Start: at(20), Seconds: 5, Output: 10, InFlight: 1},
+		{Start: at(20), Seconds: 5, Output: 10, InFlight: 1.2},
 	}
 	for k, w := range want {
-		if diff := cmp.Diff(w, l.window(k)); diff != "" {
+		if diff := cmp.Diff(w, l.window(k), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("window %d (-want +got):\n%s", k, diff)
 		}
 	}
-	if l.most() != 2 {
-		t.Errorf("peak = %d, want 2", l.most())
+	if l.most() != 2 || l.prompt.Load() != 47 {
+		t.Errorf("peak = %d, want 2; %d prompt tokens, want 47", l.most(), l.prompt.Load())
+	}
+	series := l.series()
+	for _, want := range []Point{
+		{T: 0, InFlight: 1, Started: 1},
+		{T: 5, InFlight: 2, Started: 1},
+		{T: 9, OutputTokS: 100, PromptTokS: 40, InFlight: 2},
+		{T: 10, OutputTokS: 30, InFlight: 2},
+		{T: 12, InFlight: 1, Ended: 1},
+		{T: 20, InFlight: 2, Started: 1},
+		{T: 21, InFlight: 1, Ended: 1, Failed: 1},
+		{T: 26, OutputTokS: 1000, PromptTokS: 7, InFlight: 1},
+		{T: 40, InFlight: 0.5, Ended: 1},
+	} {
+		if diff := cmp.Diff(want, series[int(want.T)], cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
+			t.Errorf("second %g (-want +got):\n%s", want.T, diff)
+		}
+	}
+	if len(series) != 41 {
+		t.Errorf("%d seconds, want 41", len(series))
+	}
+}
+
+// Whatever order clients come in, nothing they count is lost or counted twice.
+func TestMetersLoseNothing(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	l := newLedger(start, 300*time.Millisecond)
+	const clients, events = 8, 5000
+	var gone sync.WaitGroup
+	for range clients {
+		m := l.meter()
+		gone.Go(func() {
+			for i := range events {
+				m.tokens(start.Add(time.Duration(i)*time.Millisecond), 2, 1)
+			}
+		})
+	}
+	for range 50 {
+		l.window(3)
+	}
+	gone.Wait()
+	l.close(start.Add(4500 * time.Millisecond))
+	var output, prompt, seconds float64
+	for k := range 15 {
+		w := l.window(k)
+		output += w.Output * w.Seconds
+		prompt += w.Prompt * w.Seconds
+	}
+	for _, p := range l.series() {
+		seconds += p.OutputTokS
+	}
+	// Of what was booked before the end was known, only windows behind it may show the rest.
+	if math.Abs(output-2*clients*4500) > 1e-6 || math.Abs(prompt-clients*4500) > 1e-6 || seconds != 2*clients*events || l.prompt.Load() != clients*events {
+		t.Errorf("windows hold %g output and %g prompt tokens, seconds %g, the ledger %d", output, prompt, seconds, l.prompt.Load())
 	}
 }
 

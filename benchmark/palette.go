@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,13 +19,19 @@ import (
 //go:embed words/words1024.txt
 var words1024 string
 
-// Palette is what generated prompts are made of: either token ids the server itself told, or words.
+// allWords are the words of words1024, split when they are first needed.
+var allWords = sync.OnceValue(func() []string { return strings.Fields(words1024) })
+
+// Palette is what generated prompts are made of: token ids the server itself told, or words.
 type Palette struct {
-	// IDs are the ids of words that are exactly one token. Prompts made of them have exact lengths.
+	// IDs are the ids of words that are exactly one token, and where these are few also those of the
+	// parts other words are made of. Prompts made of them have exact lengths.
 	IDs []int
-	// Words are sent as text, one word for one token, when the server has no /tokenize.
+	// Words are sent as text, one word for one token, where ids are not taken: by a server without
+	// /tokenize, by a chat endpoint. Words[i] is the word of IDs[i] where there are IDs.
 	Words []string
-	// Approximate is set with Words: lengths may be off by a token or more, and the report should say so.
+	// Approximate is set when nobody knows whether the words are one token each in the server's
+	// vocabulary: lengths may be off, and the report should say so.
 	Approximate bool
 	// Note says why lengths are approximate, "" otherwise.
 	Note string
@@ -33,16 +40,18 @@ type Palette struct {
 // WordPalette is the palette of words, for a server that cannot be asked.
 func WordPalette(why string) Palette {
 	return Palette{
-		Words:       strings.Fields(words1024),
+		Words:       allWords(),
 		Approximate: true,
 		Note:        why + ": prompts are sent as words, their lengths in tokens are approximate",
 	}
 }
 
 const (
-	// leastPalette is the fewest one-token words prompts are made of. With fewer, two different blocks
-	// begin with the same token too often, and the server finds prefixes that the trace does not have.
-	leastPalette    = 256
+	// leastPalette is the fewest ids prompts are made of. With fewer, two different blocks begin with
+	// the same token too often, and the server finds prefixes that the trace does not have.
+	leastPalette = 256
+	// leastWords is the same for text, where a word that is several tokens would be worse.
+	leastWords      = 32
 	paletteTimeout  = 30 * time.Second
 	maxTokenizeBody = 4 << 20
 )
@@ -50,7 +59,7 @@ const (
 // LoadPalette asks the server which of our words are one token, by one /tokenize call. A server
 // without that endpoint is served with words (Palette.Approximate).
 func LoadPalette(ctx context.Context, target Target) (Palette, error) {
-	words := strings.Fields(words1024)
+	words := allWords()
 	prompts := make([]string, len(words))
 	for i, w := range words {
 		prompts[i] = " " + w
@@ -69,27 +78,28 @@ func LoadPalette(ctx context.Context, target Target) (Palette, error) {
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return WordPalette(fmt.Sprintf("the server has no /tokenize (status %d)", status)), nil
+	case http.StatusBadRequest, http.StatusUnprocessableEntity: // other servers' /tokenize takes one text, or a model's name
+		return WordPalette(fmt.Sprintf("the server's /tokenize takes no list of texts (status %d)", status)), nil
 	default:
 		return Palette{}, fmt.Errorf("ask for tokens: /tokenize answered %d: %s", status, excerpt(answer))
 	}
-	ids, err := singleTokens(answer, len(words))
+	lists, err := tokenLists(answer, len(words))
 	if err != nil {
 		return Palette{}, fmt.Errorf("ask for tokens: %w", err)
 	}
-	if len(ids) < leastPalette {
-		return WordPalette(fmt.Sprintf("only %d of %d words are one token here", len(ids), len(words))), nil
-	}
-	return Palette{IDs: ids}, nil
+	return paletteOf(lists, words), nil
 }
 
-// singleTokens reads the answer for a list of prompts and keeps the ids of those that are one token,
-// each id once.
-func singleTokens(answer []byte, want int) ([]int, error) {
+// tokenLists reads the answer for n texts. That of a server which reads another field has no lists at all.
+func tokenLists(answer []byte, n int) ([][]int, error) {
 	var r struct {
 		Tokens json.RawMessage `json:"tokens"`
 	}
 	if err := json.Unmarshal(answer, &r); err != nil {
 		return nil, fmt.Errorf("/tokenize answer is not JSON: %w", err)
+	}
+	if string(r.Tokens) == "[]" {
+		return nil, nil
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(r.Tokens), []byte("[[")) {
 		return nil, errors.New("/tokenize answered one list of tokens for a list of prompts")
@@ -98,16 +108,63 @@ func singleTokens(answer []byte, want int) ([]int, error) {
 	if err := json.Unmarshal(r.Tokens, &lists); err != nil {
 		return nil, fmt.Errorf("/tokenize tokens are not lists of numbers: %w", err)
 	}
-	if len(lists) != want {
-		return nil, fmt.Errorf("/tokenize answered %d lists for %d prompts", len(lists), want)
+	if len(lists) != n {
+		return nil, fmt.Errorf("/tokenize answered %d lists for %d prompts", len(lists), n)
 	}
-	var ids []int
+	return lists, nil
+}
+
+// paletteOf makes a palette of the tokens of words. Ids are sent as they are, so that any id of ordinary
+// text will do: a small vocabulary with few whole words gives the parts of the others. Text is made of
+// whole words only.
+func paletteOf(lists [][]int, words []string) Palette {
+	lists = withoutStart(lists)
+	var p Palette
 	seen := map[int]bool{}
-	for _, l := range lists {
-		if len(l) == 1 && l[0] >= 0 && !seen[l[0]] {
-			seen[l[0]] = true
-			ids = append(ids, l[0])
+	fresh := func(id int) bool {
+		if id < 0 || seen[id] {
+			return false
+		}
+		seen[id] = true
+		return true
+	}
+	for i, l := range lists {
+		if len(l) == 1 && fresh(l[0]) {
+			p.IDs = append(p.IDs, l[0])
+			p.Words = append(p.Words, words[i])
 		}
 	}
-	return ids, nil
+	whole := len(p.IDs)
+	if whole >= leastPalette {
+		return p
+	}
+	for _, l := range lists {
+		for _, id := range l {
+			if fresh(id) {
+				p.IDs = append(p.IDs, id)
+			}
+		}
+	}
+	if len(p.IDs) < leastPalette {
+		return WordPalette(fmt.Sprintf("only %d of %d words are one token here", whole, len(words)))
+	}
+	if whole < leastWords {
+		p.Words = nil
+	}
+	return p
+}
+
+// withoutStart takes off the first token where it is the same in all lists: a server that does not know
+// add_special_tokens puts the start of a sequence (BOS) before each text.
+func withoutStart(lists [][]int) [][]int {
+	for _, l := range lists {
+		if len(l) < 2 || l[0] != lists[0][0] {
+			return lists
+		}
+	}
+	out := make([][]int, len(lists))
+	for i, l := range lists {
+		out[i] = l[1:]
+	}
+	return out
 }

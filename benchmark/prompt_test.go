@@ -23,9 +23,9 @@ func commonPrefix(a, b []int) int {
 func TestFeedSharesExactlyWhatTheFileShares(t *testing.T) {
 	t.Parallel()
 	w := read(t, "../examples/quickstart.jsonl")
-	w.Rows = w.Rows[:300]
-	feed := benchmark.NewFeed(w, 0, len(w.Rows), "s", testPalette())
-	prompts := make([]benchmark.Prompt, len(w.Rows))
+	w = w.Part(0, 300)
+	feed := benchmark.NewFeed(w, 0, w.Len(), "s", testPalette())
+	prompts := make([]benchmark.Prompt, w.Len())
 	for i := range prompts {
 		prompts[i] = feed.Next()
 	}
@@ -56,7 +56,7 @@ func TestFeedSharesExactlyWhatTheFileShares(t *testing.T) {
 func TestFeedNeverRepeatsAText(t *testing.T) {
 	t.Parallel()
 	rows := lengths(40, 30, 5)
-	texts := &benchmark.Workload{Rows: []benchmark.Row{{Number: 0, Text: "Name a colour.", OutputTokens: 3}, {Number: 1, Text: "Name a fruit.", OutputTokens: 3}}}
+	texts := benchmark.NewWorkload([]benchmark.Row{{Number: 0, Text: "Name a colour.", OutputTokens: 3}, {Number: 1, Text: "Name a fruit.", OutputTokens: 3}}, 0)
 	for _, c := range []struct {
 		name    string
 		w       *benchmark.Workload
@@ -71,8 +71,8 @@ func TestFeedNeverRepeatsAText(t *testing.T) {
 			t.Parallel()
 			seen := map[string]string{}
 			for _, salt := range c.salts {
-				feed := benchmark.NewFeed(c.w, 0, len(c.w.Rows), salt, c.palette)
-				for range 5 * len(c.w.Rows) {
+				feed := benchmark.NewFeed(c.w, 0, c.w.Len(), salt, c.palette)
+				for range 5 * c.w.Len() {
 					p := feed.Next()
 					key := fmt.Sprint(p.IDs, p.Text)
 					where := fmt.Sprintf("salt %q pass %d row %d", salt, p.Pass, p.Row.Number)
@@ -91,7 +91,7 @@ func TestFeedNeverRepeatsAText(t *testing.T) {
 
 func TestFeedSendsATextAsItIsOnce(t *testing.T) {
 	t.Parallel()
-	w := &benchmark.Workload{Rows: []benchmark.Row{{Text: "Name a colour.", OutputTokens: 3}}}
+	w := benchmark.NewWorkload([]benchmark.Row{{Text: "Name a colour.", OutputTokens: 3}}, 0)
 	feed := benchmark.NewFeed(w, 0, 1, "", testPalette())
 	if p := feed.Next(); p.Text != "Name a colour." || p.IDs != nil {
 		t.Errorf("first pass: %+v", p)
@@ -121,11 +121,11 @@ func TestFeedTakesARangeInFileOrder(t *testing.T) {
 
 func TestFeedFillsWhatIdsDoNotCover(t *testing.T) {
 	t.Parallel()
-	w := &benchmark.Workload{BlockTokens: 8, Rows: []benchmark.Row{
+	w := benchmark.NewWorkload([]benchmark.Row{
 		{Number: 0, InputTokens: 20, OutputTokens: 1, HashIDs: []int64{1}},
 		{Number: 1, InputTokens: 20, OutputTokens: 1, HashIDs: []int64{1}},
 		{Number: 2, InputTokens: 5, OutputTokens: 1, HashIDs: []int64{1, 2, 3}},
-	}}
+	}, 8)
 	feed := benchmark.NewFeed(w, 0, 3, "", testPalette())
 	a, b, short := feed.Next().IDs, feed.Next().IDs, feed.Next().IDs
 	if len(a) != 20 || len(b) != 20 || len(short) != 5 {
@@ -144,8 +144,8 @@ func TestFeedIsTheSameForEver(t *testing.T) {
 	t.Parallel()
 	w := read(t, "testdata/mooncake.jsonl")
 	h := fnv.New64a()
-	feed := benchmark.NewFeed(w, 0, len(w.Rows), "salt", testPalette())
-	for range 2 * len(w.Rows) {
+	feed := benchmark.NewFeed(w, 0, w.Len(), "salt", testPalette())
+	for range 2 * w.Len() {
 		fmt.Fprint(h, feed.Next().IDs)
 	}
 	if got := fmt.Sprintf("%x", h.Sum64()); got != "94e6238b15eb42e9" {

@@ -2,36 +2,31 @@ package benchmark
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 )
 
-// SGLang's stream is cumulative: every event repeats all text so far (reference: its /generate). One
-// answer of n tokens is O(n²) bytes, so events are split at line ends and only looked into for one
-// number; the last one alone is decoded as JSON.
-
-// maxEvent bounds one event; a longer one is not SGLang.
+// maxEvent bounds one event; a longer one is no answer of a language model.
 const maxEvent = 64 << 20
 
 var errEventTooLong = fmt.Errorf("an event is longer than %d MB", maxEvent>>20)
 
-// decoder splits a body into the payloads of its "data:" lines. The zero value needs reset.
+// runs is a body that comes in pieces; an error is its end.
+type runs interface {
+	run() ([]byte, error)
+}
+
+// decoder splits a body into the payloads of its "data:" lines, as the WHATWG's "Server-sent events" has
+// them, one line an event. A line that lies within one piece is not copied. The zero value needs reset.
 type decoder struct {
-	from    io.Reader
-	buf     []byte
-	start   int // first unread byte
-	end     int // end of the bytes read
-	scanned int // bytes before this hold no line end
+	from    runs
+	run     []byte // unread rest of the piece
+	partial []byte // start of a line whose end has not come yet
+	whole   bool   // partial was handed out: the next line begins anew
 	failed  error
 }
 
-func (d *decoder) reset(from io.Reader) {
-	d.from, d.start, d.end, d.scanned, d.failed = from, 0, 0, 0, nil
-	if d.buf == nil {
-		d.buf = make([]byte, 16<<10)
-	}
+func (d *decoder) reset(from runs) {
+	d.from, d.run, d.partial, d.whole, d.failed = from, nil, d.partial[:0], false, nil
 }
 
 // next returns the next payload; it is valid until the next call. io.EOF is the end of the body,
@@ -39,7 +34,7 @@ func (d *decoder) reset(from io.Reader) {
 func (d *decoder) next() ([]byte, error) {
 	for {
 		line, err := d.line()
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+		if data, ok := bytes.CutPrefix(line, dataField); ok {
 			return bytes.TrimSpace(data), nil
 		}
 		if err != nil {
@@ -48,121 +43,61 @@ func (d *decoder) next() ([]byte, error) {
 	}
 }
 
+var dataField = []byte("data:")
+
 // line returns the next line without its end. A last line without an end comes with the error.
 func (d *decoder) line() ([]byte, error) {
+	if d.whole {
+		d.partial, d.whole = d.partial[:0], false
+	}
 	for {
-		if i := bytes.IndexByte(d.buf[d.scanned:d.end], '\n'); i >= 0 {
-			line := d.buf[d.start : d.scanned+i]
-			d.start = d.scanned + i + 1
-			d.scanned = d.start
+		if i := bytes.IndexByte(d.run, '\n'); i >= 0 {
+			line := d.run[:i]
+			d.run = d.run[i+1:]
+			if len(d.partial) > 0 {
+				d.partial, d.whole = append(d.partial, line...), true
+				line = d.partial
+			}
 			return line, nil
 		}
-		d.scanned = d.end
+		d.partial = append(d.partial, d.run...)
+		d.run = nil
+		if d.failed == nil && len(d.partial) > maxEvent {
+			d.failed = errEventTooLong
+		}
 		if d.failed != nil {
-			line := d.buf[d.start:d.end]
-			d.start = d.end
-			return line, d.failed
+			d.whole = true
+			return d.partial, d.failed
 		}
-		if err := d.room(); err != nil {
-			d.failed = err
-			continue
-		}
-		n, err := d.from.Read(d.buf[d.end:])
-		d.end += n
-		d.failed = err
+		d.run, d.failed = d.from.run()
 	}
 }
 
-// room makes space behind end: by moving the unread bytes to the front, or by doubling.
-func (d *decoder) room() error {
-	if d.start > 0 {
-		copy(d.buf, d.buf[d.start:d.end])
-		d.end -= d.start
-		d.scanned -= d.start
-		d.start = 0
-	}
-	if d.end < len(d.buf) {
-		return nil
-	}
-	if len(d.buf) >= maxEvent {
-		return errEventTooLong
-	}
-	d.buf = append(d.buf, make([]byte, len(d.buf))...)
-	return nil
-}
-
-var (
-	keyCompletion = []byte(`"completion_tokens":`)
-	keyPrompt     = []byte(`"prompt_tokens":`)
-	doneMark      = []byte("[DONE]")
-	errorMark     = []byte(`{"error"`)
-)
-
-// number finds the value behind a key in an event, from its end, where meta_info stands. Inside a
+// number finds the value behind a key in an event, from its end, where the counts stand. Inside a
 // JSON string the quote before the colon is escaped, so that generated text cannot match.
 func number(event, key []byte) (int, bool) {
 	i := bytes.LastIndex(event, key)
 	if i < 0 {
 		return 0, false
 	}
-	n, digits := 0, 0
-	for _, c := range event[i+len(key):] {
+	return digits(event[i+len(key):])
+}
+
+// digits reads a number at the start of a text.
+func digits(text []byte) (n int, ok bool) {
+	count := 0
+	for _, c := range text {
 		switch {
-		case c == ' ' && digits == 0:
+		case c == ' ' && count == 0:
 			continue
-		case c >= '0' && c <= '9' && digits < 10:
+		case c >= '0' && c <= '9' && count < 10:
 			n = 10*n + int(c-'0')
-			digits++
+			count++
 			continue
 		}
 		break
 	}
-	return n, digits > 0
-}
-
-// final is what the last event says about the whole request.
-type final struct {
-	Completion int
-	Prompt     int
-	Cached     int
-}
-
-var errNoUsage = errors.New("the last event has no meta_info.completion_tokens")
-
-// decodeFinal reads the last event before [DONE]. A request the server aborted is an error.
-func decodeFinal(event []byte) (final, error) {
-	var e struct {
-		Meta struct {
-			Completion *int            `json:"completion_tokens"`
-			Prompt     int             `json:"prompt_tokens"`
-			Cached     int             `json:"cached_tokens"`
-			Finish     json.RawMessage `json:"finish_reason"`
-		} `json:"meta_info"`
-	}
-	if err := json.Unmarshal(event, &e); err != nil {
-		return final{}, fmt.Errorf("the last event is not JSON: %w", err)
-	}
-	if e.Meta.Completion == nil {
-		return final{}, errNoUsage
-	}
-	var reason struct{ Type, Message string }
-	if json.Unmarshal(e.Meta.Finish, &reason) == nil && reason.Type == "abort" {
-		return final{}, fmt.Errorf("the server aborted the request: %s", shorten(reason.Message, 200))
-	}
-	return final{*e.Meta.Completion, e.Meta.Prompt, e.Meta.Cached}, nil
-}
-
-// streamError reads an error event; its shape is only known to be an object with "error".
-func streamError(event []byte) string {
-	var e struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(event, &e) == nil && e.Error.Message != "" {
-		return shorten(e.Error.Message, 200)
-	}
-	return excerpt(event)
+	return n, count > 0
 }
 
 // excerpt shows the start of a body on one line.

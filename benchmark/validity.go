@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -59,4 +60,25 @@ func slower(scale float64) string {
 		return fmt.Sprintf(", or a time_scale below %.0f", scale)
 	}
 	return ""
+}
+
+const (
+	disagreement     = 0.05 // of client's and server's throughput, flagged
+	promptDifference = 0.01 // of prompt tokens wanted and got, flagged
+)
+
+// differs reports whether got is away from want by more than a share of it.
+func differs(got, want int64, share float64) bool {
+	return math.Abs(float64(got-want)) > share*float64(want)
+}
+
+// SetServer notes the server's own output tok/s for the measured part and flags a difference above 5%.
+func (r *Report) SetServer(tokS float64) {
+	r.ServerTokS = tokS
+	if tokS <= 0 || r.OutputTokS <= 0 {
+		return
+	}
+	if d := tokS/r.OutputTokS - 1; math.Abs(d) > disagreement {
+		r.note("server disagrees by %.0f%%", 100*math.Abs(d))
+	}
 }

@@ -42,14 +42,14 @@ func TestReadWorkload(t *testing.T) {
 		reuse   float64 // leading ids seen before over all input tokens
 	}{
 		{"testdata/mooncake.jsonl", "mooncake", 512, []int{1100, 1024, 1500, 513}, []int{8, 4, 1, 2}, (1024.0 + 512) / 4137},
-		{"testdata/bailian.jsonl", "mooncake", 16, []int{40, 64, 16}, []int{12, 5, 7}, 32.0 / 120},
+		{"testdata/bailian.jsonl", "bailian", 16, []int{40, 64, 16}, []int{12, 5, 7}, 32.0 / 120},
 		{"testdata/prompts.jsonl", "prompts", 0, []int{0, 0}, []int{256, 10}, 0},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			t.Parallel()
 			w := read(t, c.file)
 			var inputs, outputs []int
-			for i, r := range w.Rows {
+			for i, r := range w.All() {
 				if r.Number != i {
 					t.Errorf("row %d has the number %d", i, r.Number)
 				}
@@ -69,19 +69,19 @@ func TestReadWorkload(t *testing.T) {
 func TestReadQuickstart(t *testing.T) {
 	t.Parallel()
 	w := read(t, "../examples/quickstart.jsonl")
-	if len(w.Rows) != 1200 || w.BlockTokens != 64 || w.PromptTokens() != 2_106_612 || w.MaxTokens() != 15_363 || w.InputQuantile(0.99) != 12_419 {
-		t.Errorf("%d rows, block %d, %d prompt tokens, most %d, p99 %d", len(w.Rows), w.BlockTokens, w.PromptTokens(), w.MaxTokens(), w.InputQuantile(0.99))
+	if w.Len() != 1200 || w.BlockTokens != 64 || w.PromptTokens() != 2_106_612 || w.MaxTokens() != 15_363 || w.InputQuantile(0.99) != 12_419 {
+		t.Errorf("%d rows, block %d, %d prompt tokens, most %d, p99 %d", w.Len(), w.BlockTokens, w.PromptTokens(), w.MaxTokens(), w.InputQuantile(0.99))
 	}
 	near(t, "reuse", w.Reuse, 0.2317299056, 1e-9)
 	near(t, "mean input", w.MeanInput(), 1755.51, 1e-9)
 	near(t, "mean output", w.MeanOutput(), 43.5133333, 1e-6)
-	for _, r := range w.Rows {
+	for _, r := range w.All() {
 		if len(r.HashIDs) != (r.InputTokens+63)/64 {
 			t.Fatalf("row %d: %d ids for %d tokens", r.Number, len(r.HashIDs), r.InputTokens)
 		}
 	}
 	longest := w.Longest(0.99)
-	if n := len(longest.Rows); n < 12 || n > 14 || longest.Rows[0].InputTokens < 12_419 {
+	if n := longest.Len(); n < 12 || n > 14 || longest.Row(0).InputTokens < 12_419 {
 		t.Errorf("%d rows in the longest hundredth", n)
 	}
 }
@@ -103,8 +103,8 @@ not json
 	if diff := cmp.Diff(want, w.Dropped); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(w.Rows) != 2 || w.Rows[1].Number != 9 || w.BlockTokens != 0 {
-		t.Errorf("rows = %+v", w.Rows)
+	if w.Len() != 2 || w.Row(1).Number != 9 || w.BlockTokens != 0 {
+		t.Errorf("row 1 = %+v", w.Row(1))
 	}
 	w = read(t, write(t, `{"prompt":"a","max_tokens":5}
 {"prompt":"","output_tokens":1}
@@ -112,8 +112,8 @@ not json
 {"prompt":7}
 {"prompts":"a"}`))
 	want = map[string]int{"empty_prompt": 1, "zero_output_tokens": 1, "bad_row": 2}
-	if diff := cmp.Diff(want, w.Dropped); diff != "" || len(w.Rows) != 1 || w.Rows[0].OutputTokens != 5 {
-		t.Errorf("%+v (-want +got):\n%s", w.Rows, diff)
+	if diff := cmp.Diff(want, w.Dropped); diff != "" || w.Len() != 1 || w.Row(0).OutputTokens != 5 {
+		t.Errorf("%d rows (-want +got):\n%s", w.Len(), diff)
 	}
 }
 
@@ -158,11 +158,17 @@ func TestReadWorkloadErrors(t *testing.T) {
 		{"folder", folder, "", "is a folder"},
 		{"empty", write(t, ""), "", "is empty"},
 		{"blank lines", write(t, "\n \n"), "", "is empty"},
-		{"text", write(t, "a,b\n1,2\n"), "", "no usable row: bad_json 2"},
-		{"array", write(t, "[{\"prompt\":\"a\"}]\n"), "", "no usable row"},
-		{"another format", write(t, "\n{\"messages\":[],\"id\":1}\n"), "", "w.jsonl:2: no known workload format has the keys id, messages"},
+		{"text", write(t, "once\nupon\n"), "", "no usable row: bad_json 2; a row looks like {"},
+		{"another CSV", write(t, "\na,b\n1,2\n"), "", `w.jsonl:2: neither JSON nor a known CSV header: "a,b"; a header looks like`},
+		{"array", write(t, "[1, 2]\n"), "", "no usable row: bad_row 2"},
+		{"another array", write(t, "[\n{\"a\":1}]\n"), "", "w.jsonl:2: no known workload format has the keys a;"},
+		{"another format", write(t, "\n{\"message\":[],\"id\":1}\n"), "", "w.jsonl:2: no known workload format has the keys id, message; a row looks like"},
+		{"header alone", write(t, "arrived_at,num_prefill_tokens,num_decode_tokens\n"), "", "has no row; a row looks like"},
+		{"JSON as CSV", write(t, "{\"a\":1}\n"), "azure", "w.jsonl:1: is JSON, and azure files are not"},
+		{"CSV as JSON", write(t, "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,3\n"), "azure", "w.jsonl:1: neither JSON nor a known CSV header"},
+		{"empty gzip", write(t, "\x1f\x8b"), "", "is damaged gzip"},
 		{"all dropped", write(t, `{"prompt":""}`), "", "empty_prompt 1"},
-		{"unknown name", write(t, `{"prompt":"a"}`), "csv", `no workload format is called "csv"; known are mooncake, prompts`},
+		{"unknown name", write(t, `{"prompt":"a"}`), "csv", `no workload format is called "csv"; known are openai-batch, `},
 		{"forced wrongly", write(t, `{"prompt":"a"}`), "mooncake", "bad_row 1"},
 	} {
 		_, err := benchmark.ReadWorkloadAs(c.path, benchmark.ReadOptions{Format: c.format})

@@ -8,7 +8,7 @@
 // (a process started here), found.go (a process found again by its marker), group.go (how all of
 // them are ended), proc.go (what /proc says), simulated.go (a pretended 8-GPU machine around real
 // local processes), lease.go, port.go, meminfo.go and cgroup.go, probe.go and nvml.go (GPU facts
-// from a subprocess, because a driver can hang or kill its caller), run.go (before and after
+// from a subprocess, because a driver can hang or kill its caller), energy.go (what they use), run.go (before and after
 // commands).
 //
 // Three rules hold everywhere:

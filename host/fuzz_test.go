@@ -82,11 +82,21 @@ func FuzzParseHolder(f *testing.F) {
 }
 
 func FuzzParseReading(f *testing.F) {
-	f.Add([]byte(`{"gpus":[{"Index":0,"Total":1,"Processes":[{"PID":3}]}]}`), []byte(""))
-	f.Add([]byte(`{"no_library":true}`), []byte("x"))
-	f.Fuzz(func(t *testing.T, out, errs []byte) {
-		if r, err := parseReading(out, errs, nil); err != nil && r.GPUs != nil {
+	f.Add([]byte(`{"gpus":[{"Index":0,"Total":1,"Processes":[{"PID":3}]}]}`))
+	f.Add([]byte(`{"no_library":true}`))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		if r, err := parseReading(out); err != nil && r.GPUs != nil {
 			t.Errorf("%+v with %v", r, err)
+		}
+	})
+}
+
+func FuzzParseSMIEnergy(f *testing.F) {
+	f.Add("0, GPU-fa4e0000-0000-0000-0000-000000000000, 75.12\n1, GPU-x, [N/A]\n")
+	f.Add("0, GPU-x, [Not Supported]\r\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		if gpus, err := parseSMIEnergy(out); err != nil && gpus != nil || err == nil && len(gpus) == 0 {
+			t.Errorf("%+v with %v", gpus, err)
 		}
 	})
 }

@@ -90,6 +90,8 @@ func helper(name string, args []string) error {
 		return markedController(args)
 	case "probe":
 		return host.ProbeMain(os.Stdout, os.Getenv("SGTUNE_NVML_LIBRARY"))
+	case "energy":
+		return host.EnergyMain(os.Stdout, os.Getenv("SGTUNE_NVML_LIBRARY"))
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ var functions = []string{
 // name). One GPU that does not answer makes the whole reading an error: memory on it could not be
 // told free from held. Call it in a process of its own (ProbeMain): a driver can block it for ever.
 func ReadGPUs(library string) (gpus []GPU, err error) {
+	return eachGPU(library, functions, readGPU)
+}
+
+// eachGPU opens the library, makes sure that it has the functions, and reads every GPU with read.
+func eachGPU[T any](library string, functions []string, read func(lib nvml.Interface, index int) (T, error)) (all []T, err error) {
 	var opts []nvml.LibraryOption
 	if library != "" {
 		opts = append(opts, nvml.WithLibraryPath(library))
@@ -51,13 +56,13 @@ func ReadGPUs(library string) (gpus []GPU, err error) {
 		return nil, failed("count GPUs", ret)
 	}
 	for i := range n {
-		g, err := readGPU(lib, i)
+		g, err := read(lib, i)
 		if err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
-		gpus = append(gpus, g)
+		all = append(all, g)
 	}
-	return gpus, nil
+	return all, nil
 }
 
 func readGPU(lib nvml.Interface, index int) (GPU, error) {

@@ -8,3 +8,8 @@ import "fmt"
 func ReadGPUs(string) ([]GPU, error) {
 	return nil, fmt.Errorf("%w: this sgtune was built without cgo", ErrNoLibrary)
 }
+
+// ReadEnergy needs cgo; SMIEnergy does without.
+func ReadEnergy(string) ([]GPUEnergy, error) {
+	return nil, fmt.Errorf("%w: this sgtune was built without cgo", ErrNoLibrary)
+}

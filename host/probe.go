@@ -63,15 +63,11 @@ func (p *Probe) Read(ctx context.Context) ([]GPU, string) {
 	if p.noLibrary {
 		return nil, note(ErrNoLibrary)
 	}
-	if p.hung != nil {
-		select {
-		case <-p.hung:
-			p.hung = nil
-		default:
-			return nil, note(errors.New("an earlier probe still hangs in the NVIDIA driver"))
-		}
+	var r reading
+	out, err := p.output(ctx)
+	if err == nil {
+		r, err = parseReading(out)
 	}
-	r, err := p.run(ctx)
 	switch {
 	case err != nil:
 		return nil, note(err)
@@ -94,11 +90,26 @@ func (p *Probe) Read(ctx context.Context) ([]GPU, string) {
 
 func note(err error) string { return "no GPU facts: " + err.Error() }
 
-// run runs the probe once. exec.CommandContext would not do: a process that is stuck inside the
+// Output runs the program once and returns what it printed, bounded like Read.
+func (p *Probe) Output(ctx context.Context) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.output(ctx)
+}
+
+// output runs the probe once. exec.CommandContext would not do: a process that is stuck inside the
 // driver ignores even SIGKILL, and waiting for it would block sgtune too.
-func (p *Probe) run(ctx context.Context) (reading, error) {
+func (p *Probe) output(ctx context.Context) ([]byte, error) {
+	if p.hung != nil {
+		select {
+		case <-p.hung:
+			p.hung = nil
+		default:
+			return nil, errors.New("an earlier probe still hangs in the NVIDIA driver")
+		}
+	}
 	if len(p.Argv) == 0 {
-		return reading{}, errors.New("no probe program given")
+		return nil, errors.New("no probe program given")
 	}
 	timeout := p.Timeout
 	if timeout <= 0 {
@@ -108,7 +119,7 @@ func (p *Probe) run(ctx context.Context) (reading, error) {
 	defer cancel()
 	path, err := lookPath(p.Argv[0], os.Getenv("PATH"))
 	if err != nil {
-		return reading{}, fmt.Errorf("start the GPU probe %s: %w", p.Argv[0], err)
+		return nil, fmt.Errorf("start the GPU probe %s: %w", p.Argv[0], err)
 	}
 	var out, errs bytes.Buffer
 	cmd := &exec.Cmd{
@@ -117,7 +128,7 @@ func (p *Probe) run(ctx context.Context) (reading, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // Ctrl-C is for sgtune alone
 	}
 	if err := cmd.Start(); err != nil {
-		return reading{}, fmt.Errorf("start the GPU probe: %w", err)
+		return nil, fmt.Errorf("start the GPU probe: %w", err)
 	}
 	ended := make(chan struct{})
 	var status error
@@ -127,7 +138,11 @@ func (p *Probe) run(ctx context.Context) (reading, error) {
 	}()
 	select {
 	case <-ended:
-		return parseReading(out.Bytes(), errs.Bytes(), status)
+		if status != nil {
+			text := strings.TrimSpace(string(errs.Bytes()[max(0, errs.Len()-300):]))
+			return nil, fmt.Errorf("the GPU probe failed: %w: %s", status, text)
+		}
+		return out.Bytes(), nil
 	case <-ctx.Done():
 	}
 	_ = cmd.Process.Kill() // fails only if it has just ended
@@ -136,7 +151,7 @@ func (p *Probe) run(ctx context.Context) (reading, error) {
 	case <-time.After(time.Second):
 		p.hung = ended
 	}
-	return reading{}, context.Cause(ctx)
+	return nil, context.Cause(ctx)
 }
 
 // probeEnv is our environment without the marker, so that a probe is never taken for a trial.
@@ -150,12 +165,8 @@ func probeEnv() []string {
 	return env
 }
 
-func parseReading(out, errs []byte, status error) (reading, error) {
+func parseReading(out []byte) (reading, error) {
 	var r reading
-	if status != nil {
-		text := strings.TrimSpace(string(errs[max(0, len(errs)-300):]))
-		return r, fmt.Errorf("the GPU probe failed: %w: %s", status, text)
-	}
 	if err := json.Unmarshal(out, &r); err != nil {
 		return reading{}, fmt.Errorf("the GPU probe printed no reading: %w", err)
 	}

@@ -21,7 +21,7 @@ const (
 // level decodes, at most Load.Canary or twice the KV pool in prompt tokens. Surviving proves one
 // short window, no more; what it yields is the low-water mark of free GPU memory.
 func (a *attempt) canary(ctx context.Context) error {
-	if a.Load.Canary <= 0 || a.Load.Workload == nil || len(a.Load.Workload.Rows) == 0 {
+	if a.Load.Canary <= 0 || a.Load.Workload == nil || a.Load.Workload.Len() == 0 {
 		return nil
 	}
 	if err := a.prepare(ctx); err != nil {
@@ -33,13 +33,13 @@ func (a *attempt) canary(ctx context.Context) error {
 	if a.t.CanaryShrunk {
 		w, opts = worstRows(a.Load.Workload, a.highest())
 		opts.Cap = min(a.Load.Canary, worstMinute)
-		text := fmt.Sprintf("canary shrunk to the trace's own worst minute: %d rows at %d clients", len(w.Rows), opts.Concurrency)
+		text := fmt.Sprintf("canary shrunk to the trace's own worst minute: %d rows at %d clients", w.Len(), opts.Concurrency)
 		a.find("canary_shrunk", text)
 		a.notice("finding", fmt.Sprintf("trial %d: %s", a.t.Number, text))
 	}
 	opts.PromptTokens = int64(canaryPoolTimes * log.Memory.Tokens)
 	opts.Window, opts.Drain = min(a.Load.Window, opts.Cap), cutAtOnce
-	feed := benchmark.NewFeed(w, 0, len(w.Rows), a.Load.Salt+"/canary", a.load.palette)
+	feed := benchmark.NewFeed(w, 0, w.Len(), a.Load.Salt+"/canary", a.load.palette)
 	report, err := a.put(ctx, feed, opts, nil)
 	if err != nil {
 		return err
@@ -56,37 +56,31 @@ func fullCanary(w *benchmark.Workload, level, chunk int) (*benchmark.Workload, b
 	if chunk <= 0 {
 		chunk = defaultChunk
 	}
-	long := w.Longest(canaryQuantile)
-	c := *long
-	c.Rows, c.BlockTokens, c.Reuse = nil, 0, 0
-	for _, r := range long.Rows {
+	var rows []benchmark.Row
+	for _, r := range w.Longest(canaryQuantile).All() {
 		r.HashIDs = nil
 		short := r
-		r.Number, short.Number = len(c.Rows), len(c.Rows)+1
+		r.Number, short.Number = len(rows), len(rows)+1
 		short.OutputTokens = min(r.OutputTokens, canaryOutput)
-		c.Rows = append(c.Rows, r, short)
+		rows = append(rows, r, short)
 	}
 	length := max(1, w.InputQuantile(canaryQuantile))
 	extra := min((2*chunk+length-1)/length, canaryClients)
-	return &c, benchmark.Options{Concurrency: level + extra}
+	return benchmark.NewWorkload(rows, 0), benchmark.Options{Concurrency: level + extra}
 }
 
 // worstRows is the stretch of as many consecutive rows as the highest level has clients with the most prompt
 // tokens: the worst that a closed loop over this file can have in flight at once.
 func worstRows(w *benchmark.Workload, level int) (*benchmark.Workload, benchmark.Options) {
-	n := min(level, len(w.Rows))
-	sum := 0
-	for _, r := range w.Rows[:n] {
-		sum += r.Input()
-	}
-	worst, at := sum, 0
-	for i := n; i < len(w.Rows); i++ {
-		sum += w.Rows[i].Input() - w.Rows[i-n].Input()
-		if sum > worst {
+	n := min(level, w.Len())
+	inputs := make([]int, n) // of the last n rows, in a ring
+	sum, worst, at := 0, 0, 0
+	for i, r := range w.All() {
+		sum += r.Input() - inputs[i%n]
+		inputs[i%n] = r.Input()
+		if i >= n-1 && sum > worst {
 			worst, at = sum, i-n+1
 		}
 	}
-	c := *w
-	c.Rows = w.Rows[at : at+n]
-	return &c, benchmark.Options{Concurrency: level}
+	return w.Part(at, at+n), benchmark.Options{Concurrency: level}
 }

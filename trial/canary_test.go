@@ -7,11 +7,11 @@ import (
 )
 
 func rows(inputs ...int) *benchmark.Workload {
-	w := &benchmark.Workload{BlockTokens: 64}
+	var rows []benchmark.Row
 	for i, n := range inputs {
-		w.Rows = append(w.Rows, benchmark.Row{Number: i, InputTokens: n, OutputTokens: 300, HashIDs: []int64{1}})
+		rows = append(rows, benchmark.Row{Number: i, InputTokens: n, OutputTokens: 300, HashIDs: []int64{1}})
 	}
-	return w
+	return benchmark.NewWorkload(rows, 64)
 }
 
 func TestFullCanary(t *testing.T) {
@@ -24,11 +24,11 @@ func TestFullCanary(t *testing.T) {
 	if opts.Concurrency != 40+10 { // two chunks of 1,024 are ten prompts of the p99 length, 207
 		t.Errorf("%d clients", opts.Concurrency)
 	}
-	if len(w.Rows) != 2*3 {
-		t.Fatalf("%d rows", len(w.Rows))
+	if w.Len() != 2*3 {
+		t.Fatalf("%d rows", w.Len())
 	}
 	seen := map[int]bool{}
-	for i, r := range w.Rows {
+	for i, r := range w.All() {
 		if r.InputTokens < 207 || r.HashIDs != nil || seen[r.Number] {
 			t.Errorf("row %d: %+v", i, r)
 		}
@@ -45,11 +45,11 @@ func TestFullCanary(t *testing.T) {
 func TestWorstRows(t *testing.T) {
 	t.Parallel()
 	w, opts := worstRows(rows(1, 9, 1, 5, 6, 7, 1), 3)
-	if opts.Concurrency != 3 || len(w.Rows) != 3 || w.Rows[0].Number != 3 {
-		t.Errorf("%d clients, rows %+v", opts.Concurrency, w.Rows)
+	if opts.Concurrency != 3 || w.Len() != 3 || w.Row(0).Number != 3 {
+		t.Errorf("%d clients, %d rows", opts.Concurrency, w.Len())
 	}
-	if w, _ := worstRows(rows(4, 5), 40); len(w.Rows) != 2 {
-		t.Errorf("short file: %d rows", len(w.Rows))
+	if w, _ := worstRows(rows(4, 5), 40); w.Len() != 2 {
+		t.Errorf("short file: %d rows", w.Len())
 	}
 }
 

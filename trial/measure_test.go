@@ -196,7 +196,7 @@ func TestInvalidReplay(t *testing.T) {
 	t.Parallel()
 	h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}
 	r, tr := newRunner(t, h, store), newTrial(2)
-	r.Load.Workload = &benchmark.Workload{Rows: []benchmark.Row{{InputTokens: 8, OutputTokens: 1}}} // one event, two were sent
+	r.Load.Workload = benchmark.NewWorkload([]benchmark.Row{{InputTokens: 8, OutputTokens: 1}}, 0) // one event, two were sent
 	r.Load.Canary = 0
 	if err := r.Run(t.Context(), tr); err != nil && !errors.Is(err, trial.ErrDirtyHost) {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (l Load) reserve() int {
 	if !l.fills() {
 		return 0
 	}
-	return len(l.Workload.Rows) / 3
+	return l.Workload.Len() / 3
 }
 
 // fills reports whether the cache is filled before measuring.
@@ -67,7 +67,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	w, split := a.Load.Workload, a.Load.reserve()
 	a.load = &replay{
 		palette: palette, split: split,
-		measured: benchmark.NewFeed(w, split, len(w.Rows), a.Load.Salt, palette),
+		measured: benchmark.NewFeed(w, split, w.Len(), a.Load.Salt, palette),
 	}
 	return nil
 }

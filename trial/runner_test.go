@@ -59,14 +59,16 @@ func (s *fakeStore) steps() []trial.Step {
 
 // workload is n rows of input tokens each; the first block of 64 is shared by neighbours.
 func workload(n, input, output int) *benchmark.Workload {
-	w := &benchmark.Workload{Format: "mooncake", BlockTokens: 64, Reuse: 0.4}
+	var rows []benchmark.Row
 	for i := range n {
 		r := benchmark.Row{Number: i, InputTokens: input, OutputTokens: output}
 		for b := range (input + 63) / 64 {
 			r.HashIDs = append(r.HashIDs, int64(b*10000+i/(3*(b+1))))
 		}
-		w.Rows = append(w.Rows, r)
+		rows = append(rows, r)
 	}
+	w := benchmark.NewWorkload(rows, 64)
+	w.Reuse = 0.4
 	return w
 }
 

@@ -59,7 +59,7 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 	if db == "" {
 		db = filepath.Join(filepath.Dir(path), "sgtune.db")
 	}
-	in := tuner.CheckInput{Workload: workloadRows(workload), Rows: len(workload.Rows), Reuse: workload.Reuse}
+	in := tuner.CheckInput{Workload: workloadRows(workload), Rows: workload.Len(), Reuse: workload.Reuse}
 	checkFlags(ctx, askHere, study, &in)
 	record, history, err := stored(ctx, db, study.Name)
 	if err != nil {
@@ -134,15 +134,15 @@ func askHost(ctx context.Context, s *tuner.Study, db, lastWords string, in *tune
 
 func workloadRows(w *benchmark.Workload) []tuner.Row {
 	var input, output, longest int
-	for _, r := range w.Rows {
+	for _, r := range w.All() {
 		input += r.Input()
 		output += r.OutputTokens
 		longest = max(longest, r.Input()+r.OutputTokens)
 	}
-	n := max(1, len(w.Rows))
+	n := max(1, w.Len())
 	rows := []tuner.Row{
 		{Name: "format", Text: w.Format},
-		{Name: "requests", Text: fmt.Sprintf("%d, on average %d tokens in and %d out, the longest %d together", len(w.Rows), input/n, output/n, longest)},
+		{Name: "requests", Text: fmt.Sprintf("%d, on average %d tokens in and %d out, the longest %d together", w.Len(), input/n, output/n, longest)},
 		{Name: "shared prefixes", Text: fmt.Sprintf("%.1f%% of the prompt tokens repeat", 100*w.Reuse)},
 	}
 	for reason, count := range w.Dropped {

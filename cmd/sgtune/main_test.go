@@ -40,7 +40,7 @@ func TestScript(t *testing.T) {
 			return os.CopyFS(e.WorkDir, os.DirFS("testdata/study"))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "study": study, "lines": countLines, "jsonlines": jsonLines, "nowhere": nowhere, "edit": edit, "readable": readable, "crawl": crawl,
+			"exits": exits, "study": study, "simserver": simServer, "lines": countLines, "jsonlines": jsonLines, "nowhere": nowhere, "edit": edit, "readable": readable, "crawl": crawl,
 		},
 	})
 }

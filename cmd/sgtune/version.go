@@ -3,10 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
-	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"sgtune/internal/agent"
+	"sgtune/internal/replayjob"
 )
 
 func newVersionCommand() *cobra.Command {
@@ -17,9 +22,14 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := version()
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"version": v, "go": runtime.Version()})
+				told := struct {
+					Agents  map[string]string `json:"agents,omitempty"`
+					Go      string            `json:"go"`
+					Version string            `json:"version"`
+				}{agents(), runtime.Version(), v}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(told)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "sgtune %s (%s)\n", v, runtime.Version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "sgtune %s (%s)\n%s", v, runtime.Version(), agentLines())
 			return err
 		},
 	}
@@ -28,27 +38,31 @@ func newVersionCommand() *cobra.Command {
 }
 
 // version is the VCS tag or revision the build carries.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	rev, dirty := "", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			rev = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+changes"
+func version() string { return replayjob.Version() }
+
+// agents are the checksums of the agents built in, by platform; nil without any.
+func agents() map[string]string {
+	var sums map[string]string
+	for _, arch := range agent.Archs() {
+		if sum, err := agent.Checksum(arch); err == nil {
+			if sums == nil {
+				sums = map[string]string{}
 			}
+			sums["linux/"+arch] = sum
 		}
 	}
-	if info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+	return sums
+}
+
+// agentLines says on a terminal what agents tells.
+func agentLines() string {
+	sums := agents()
+	if sums == nil {
+		return "agent: none built in (for remote hosts: run make agent, then build sgtune again)\n"
 	}
-	if rev == "" {
-		return "devel"
+	var b strings.Builder
+	for _, platform := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(&b, "agent %s sha256 %.12s\n", platform, sums[platform])
 	}
-	return "devel-" + rev + dirty
+	return b.String()
 }

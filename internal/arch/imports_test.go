@@ -26,8 +26,11 @@ var allowed = map[string][]string{
 	"web":                {"sglang", "benchmark", "trial", "tuner", "export"},
 	"internal/simulator": {"sglang"},
 	"internal/launch":    {"sglang"},
+	"internal/replayjob": {"benchmark"},
+	"internal/agent":     {"benchmark", "internal/replayjob"},
 	"internal/arch":      {},
-	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "store", "export", "web", "internal/launch", "internal/simulator"},
+	"cmd/sgtune-agent":   {"benchmark", "internal/replayjob"},
+	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "store", "export", "web", "internal/launch", "internal/simulator", "internal/agent", "internal/replayjob"},
 }
 
 // owners names the only packages that may import an outside library (its import path or a path below it).

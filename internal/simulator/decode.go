@@ -43,6 +43,7 @@ func (e *Engine) token(r *Request) {
 	e.counters.OutputTokens++
 	if r.Out == 1 {
 		r.FirstAt = e.now
+		e.counters.FirstTokens++
 	} else {
 		r.MaxGap = math.Max(r.MaxGap, e.now-r.LastAt)
 	}

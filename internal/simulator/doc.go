@@ -15,8 +15,9 @@
 // (tokens, retraction), workload.go and run.go (a closed loop in virtual time).
 //
 // The process: dialect.go (the versions it speaks), args.go with flags_VERSION.tsv, configfile.go, help.go (the
-// command line), launch.go (checks), startup.go (a start as data), server.go, pace.go and ending.go (a life), http.go, generate.go, scan.go,
-// tokens.go and stream.go (HTTP), logwriter.go, tracebacks.go and serverargs.go (the log), child.go and
+// command line), launch.go (checks), startup.go (a start as data), server.go, pace.go and ending.go (a life), http.go (paths), generate.go,
+// generateevents.go, scan.go, tokens.go and stream.go (/generate), openai.go, openaiscan.go, chat.go, openaichunks.go and apierror.go
+// (/v1), metrics.go, exposition.go and metriclist.go (/metrics), logwriter.go, tracebacks.go and serverargs.go (the log), child.go and
 // claims.go (what other programs of the machine can see), faults.go.
 //
 // # What is known, what is assumed
@@ -30,7 +31,7 @@
 // Simplifications: prefixes match in blocks of 64 tokens and whole prompts; between two prefill steps the
 // running batch decodes once, so a decode waits for one chunk at most; admission is paced (pacer.go), so
 // after a cold start under overload the running count needs about one request lifetime to settle at tokens /
-// mean resident length; answers are one-digit token ids of exactly max_new_tokens; tokens of one stream
+// mean resident length; answers are one-digit token ids of exactly max_new_tokens, but for a chat without a limit; tokens of one stream
 // that fall within 5 ms of real time share an event; one real child stands for all schedulers.
 //
 // # Environment

@@ -42,6 +42,7 @@ type Engine struct {
 		steps  int
 	}
 	genTokS  float64
+	hitRate  float64 // of the last prefill step
 	finished []*Request
 	failure  *Failure
 }
@@ -81,6 +82,8 @@ type Counters struct {
 	OutputTokens, PromptTokens, CachedTokens int
 	HostTokens                               int // of CachedTokens, loaded back from the host tier
 	Finished, Retractions, RetractedRequests int
+	FirstTokens                              int // of OutputTokens, those that a prefill gave
+	ComputedTokens                           int // by prefill steps, after a retraction once more
 	PrefillSteps, DecodeSteps                int
 	RunningS, UsedS, QueuedS                 float64 // integrals over time
 }
@@ -281,6 +284,8 @@ func (e *Engine) completePrefill() {
 		return
 	}
 	e.peakAct = math.Max(e.peakAct, need)
+	e.counters.ComputedTokens += n
+	e.hitRate = float64(e.step.cached) / float64(max(e.step.cached+n, 1))
 	e.counters.PrefillSteps++
 	seqs := 0
 	for _, pt := range e.step.parts {

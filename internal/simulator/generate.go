@@ -29,34 +29,51 @@ func (s *server) generate(w http.ResponseWriter, r *http.Request) {
 		replyError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	if g.prompt.Len >= s.l.b.contextLen {
-		replyError(w, http.StatusBadRequest, fmt.Sprintf("The input (%d tokens) is longer than the model's context length (%d tokens).", g.prompt.Len, s.l.b.contextLen))
-		return
+	wanted := 0
+	if g.limited {
+		wanted = g.maxNew
 	}
-	if g.prompt.Len > s.maxInput() {
-		replyError(w, http.StatusBadRequest, fmt.Sprintf("Input length (%d tokens) exceeds the maximum allowed length (%d tokens). Use a shorter input or enable --allow-auto-truncate.", g.prompt.Len, s.maxInput()))
+	if text, _ := s.tooLong(g.prompt.Len, wanted); text != "" {
+		replyError(w, http.StatusBadRequest, text)
 		return
 	}
 	if g.rid == "" {
 		g.rid = "sim-" + strconv.FormatInt(s.ids.Add(1), 10)
 	}
-	st := newStream(&Request{ID: g.rid, Prompt: g.prompt, MaxNew: max(g.maxNew, 1)}, g.stream)
+	st := newStream(&Request{ID: g.rid, Prompt: g.prompt, MaxNew: max(g.maxNew, 1), Stream: g.stream}, g.stream)
 	if !s.submit(st) {
-		replyError(w, http.StatusServiceUnavailable, "The request queue is full.")
+		replyError(w, http.StatusServiceUnavailable, queueFull)
 		return
 	}
-	a := newAnswer(g.prompt)
+	e := generateEvents{answer: newAnswer(g.prompt), rid: g.rid, shape: s.l.d.generateShape(g.stream && s.l.s.Incremental, g.stream), words: g.hasText}
 	if g.stream {
-		s.stream(w, r, st, &a, &g, buf)
+		s.stream(w, r, st, buf, e.event)
 		return
 	}
-	select {
-	case <-st.ready:
-		*buf = a.event((*buf)[:0], g.rid, true, st.get())
-		reply(w, http.StatusOK, *buf)
-	case <-r.Context().Done():
-		s.drop(st)
+	s.whole(w, r, st, buf, e.result)
+}
+
+// queueFull is the scheduler's answer above --max-queued-requests.
+const queueFull = "The request queue is full."
+
+// tooLong is what SGLang says of a prompt of n tokens that asks for wanted more, 0 = no limit given: "" is fine;
+// pool means that the scheduler says it, which a stream hears only after its headers.
+func (s *server) tooLong(n, wanted int) (text string, pool bool) {
+	limit := s.l.b.contextLen
+	room := limit - n // for the answer
+	if s.l.d.release <= r055 {
+		room--
 	}
+	switch {
+	case n >= limit:
+		return fmt.Sprintf("The input (%d tokens) is longer than the model's context length (%d tokens).", n, limit), false
+	case wanted > room:
+		return fmt.Sprintf("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: %d tokens from the input messages and %d tokens "+
+			"for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.", limit, n+wanted, n, wanted), false
+	case n > s.maxInput():
+		return fmt.Sprintf("Input length (%d tokens) exceeds the maximum allowed length (%d tokens). Use a shorter input or enable --allow-auto-truncate.", n, s.maxInput()), true
+	}
+	return "", false
 }
 
 // readBody reads a whole body into b; the server never trusts a length above 64 MiB.
@@ -112,16 +129,31 @@ func (s *server) submitLocked(r *Request) {
 func (s *server) drop(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.countAbort()
 	s.eng.abort(func(q *Request) bool { return q == st.r })
 }
 
-// stream sends cumulative events until the answer is complete.
-func (s *server) stream(w http.ResponseWriter, r *http.Request, st *stream, a *answer, g *genRequest, buf *[]byte) {
-	h := w.Header()
-	h["Content-Type"] = eventStream
-	h["Cache-Control"] = noCache
-	flusher, _ := w.(http.Flusher)
-	w.WriteHeader(http.StatusOK)
+// countAbort counts one call for an abort. Callers hold s.mu.
+func (s *server) countAbort() {
+	if s.book != nil {
+		s.book.aborts++
+	}
+}
+
+// whole waits for the end of a request and answers with what result makes of it.
+func (s *server) whole(w http.ResponseWriter, r *http.Request, st *stream, buf *[]byte, result func(b []byte, p progress) []byte) {
+	select {
+	case <-st.ready:
+		*buf = result((*buf)[:0], st.get())
+		reply(w, http.StatusOK, *buf)
+	case <-r.Context().Done():
+		s.drop(st)
+	}
+}
+
+// stream sends what events makes of each progress until the answer is complete, then [DONE].
+func (s *server) stream(w http.ResponseWriter, r *http.Request, st *stream, buf *[]byte, events func(b []byte, p progress) []byte) {
+	flusher := openStream(w)
 	for {
 		select {
 		case <-st.ready:
@@ -130,8 +162,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, st *stream, a *a
 			return
 		}
 		p := st.get()
-		b := append((*buf)[:0], "data: "...)
-		b = append(a.event(b, g.rid, g.hasText, p), "\n\n"...)
+		b := events((*buf)[:0], p)
 		if p.done {
 			b = append(b, "data: [DONE]\n\n"...)
 		}
@@ -145,6 +176,16 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, st *stream, a *a
 		}
 		flusher.Flush()
 	}
+}
+
+// openStream sends the headers of an event stream.
+func openStream(w http.ResponseWriter) http.Flusher {
+	h := w.Header()
+	h["Content-Type"] = eventStream
+	h["Cache-Control"] = noCache
+	w.WriteHeader(http.StatusOK)
+	flusher, _ := w.(http.Flusher)
+	return flusher
 }
 
 var (

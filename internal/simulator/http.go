@@ -20,6 +20,11 @@ func (s *server) handler() http.Handler {
 	handle("GET /flush_cache", s.flush)
 	handle("POST /abort_request", s.abort)
 	mux.HandleFunc("POST /generate", s.generate)
+	mux.HandleFunc("POST /v1/completions", s.answers(parseCompletion))
+	mux.HandleFunc("POST /v1/chat/completions", s.answers(parseChat))
+	if s.book != nil {
+		handle("GET /metrics", s.metrics)
+	}
 	if s.l.s.APIKey == "" && s.l.s.AdminKey == "" {
 		return mux
 	}
@@ -60,8 +65,8 @@ func (s *server) deprecated(name string, f http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// guarded asks for the API key everywhere but at the health endpoints, and for the admin key, when there is
-// one, where the server is changed (srt/utils/auth.py).
+// guarded asks for the API key everywhere but at the health endpoints and /metrics, and for the admin key, when
+// there is one, where the server is changed (srt/utils/auth.py).
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		want := s.l.s.APIKey
@@ -69,7 +74,8 @@ func (s *server) guarded(next http.Handler) http.Handler {
 			want = s.l.s.AdminKey
 		}
 		got := []byte(r.Header.Get("Authorization"))
-		if want != "" && !strings.HasPrefix(r.URL.Path, "/health") && subtle.ConstantTimeCompare(got, []byte("Bearer "+want)) != 1 {
+		open := strings.HasPrefix(r.URL.Path, "/health") || strings.HasPrefix(r.URL.Path, "/metrics") || s.l.d.release >= r0523 && strings.HasPrefix(r.URL.Path, "/ready")
+		if want != "" && !open && subtle.ConstantTimeCompare(got, []byte("Bearer "+want)) != 1 {
 			reply(w, http.StatusUnauthorized, []byte(`{"error":"Unauthorized"}`))
 			return
 		}
@@ -129,7 +135,7 @@ func (s *server) healthGenerate(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	before, busy := s.eng.counters.OutputTokens, !s.eng.Idle()
 	if !busy && !s.frozen {
-		s.submitLocked(&Request{ID: "HEALTH_CHECK", Prompt: NewPrompt([]uint32{0}), MaxNew: 1})
+		s.submitLocked(&Request{ID: healthRID, Prompt: NewPrompt([]uint32{0}), MaxNew: 1})
 	}
 	s.mu.Unlock()
 	deaf := busy && s.l.s.Sim.Faults.BusyHealth
@@ -150,6 +156,9 @@ func (s *server) healthGenerate(w http.ResponseWriter, r *http.Request) {
 	s.log.flush()
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
+
+// healthRID begins the id of a probe: it is counted nowhere.
+const healthRID = "HEALTH_CHECK"
 
 // healthTimeoutS is SGLANG_HEALTH_CHECK_TIMEOUT.
 const healthTimeoutS = 20
@@ -206,27 +215,6 @@ func (s *server) models(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, b)
 }
 
-func (s *server) tokenize(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Prompt  json.RawMessage `json:"prompt"`
-		Special *bool           `json:"add_special_tokens"`
-	}
-	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<20)).Decode(&body); err != nil {
-		replyError(w, http.StatusBadRequest, "invalid JSON body")
-		return
-	}
-	var one string
-	texts, single := []string(nil), true
-	if json.Unmarshal(body.Prompt, &one) == nil {
-		texts = []string{one}
-	} else if single = false; json.Unmarshal(body.Prompt, &texts) != nil {
-		replyError(w, http.StatusBadRequest, "prompt must be a string or a list of strings")
-		return
-	}
-	special := body.Special == nil || *body.Special
-	reply(w, http.StatusOK, tokenizeResponse(texts, single, special, s.l.p.Vocab, s.l.b.contextLen))
-}
-
 func (s *server) flush(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	idle := s.eng.Idle()
@@ -266,6 +254,7 @@ func (s *server) abort(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.eng.Advance(s.clock.now())
+	s.countAbort()
 	s.eng.abort(func(q *Request) bool { return body.All || rid != "" && strings.HasPrefix(q.ID, rid) })
 	s.publish(time.Now())
 	s.mu.Unlock()

@@ -241,10 +241,30 @@ func BenchmarkGenerate(b *testing.B) {
 	}
 	go s.serve(b.Context(), ln)
 	go s.pace(b.Context())
-	body := prompts(0, 0, 1500, 40)
+	for _, x := range []struct{ name, path, body string }{
+		{"generate", "/generate", `{"input_ids":[%s],"stream":true,"sampling_params":{"max_new_tokens":40,"ignore_eos":true}}`},
+		{"completions", "/v1/completions", `{"model":"m","prompt":[%s],"stream":true,"max_tokens":40,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+		{"completions-text", "/v1/completions", `{"model":"m","prompt":"%s","stream":true,"max_tokens":40,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+		{"chat", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"%s"}],"stream":true,"max_tokens":40,"ignore_eos":true,"stream_options":{"include_usage":true}}`},
+	} {
+		b.Run(x.name, func(b *testing.B) { benchmarkAnswers(b, "http://"+ln.Addr().String()+x.path, x.body) })
+	}
+}
+
+// benchmarkAnswers sends prompts of 1,500 tokens.
+func benchmarkAnswers(b *testing.B, url, body string) {
 	bodies := make([][]byte, 64)
 	for i := range bodies {
-		bodies[i] = body(i)
+		var prompt strings.Builder
+		for k := range 1500 {
+			id := mix(uint64(i*1500+k)) % 90000
+			if strings.Contains(body, "[%s]") {
+				fmt.Fprintf(&prompt, "%d,", 1000+id)
+			} else {
+				fmt.Fprintf(&prompt, " w%d", id)
+			}
+		}
+		bodies[i] = fmt.Appendf(nil, body, strings.TrimSuffix(prompt.String(), ","))
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	b.SetParallelism(32)
@@ -252,7 +272,7 @@ func BenchmarkGenerate(b *testing.B) {
 	var n atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			resp, err := client.Post("http://"+ln.Addr().String()+"/generate", "application/json", bytes.NewReader(bodies[n.Add(1)%64]))
+			resp, err := client.Post(url, "application/json", bytes.NewReader(bodies[n.Add(1)%64]))
 			if err != nil {
 				b.Error(err)
 				return
@@ -275,12 +295,23 @@ func sizedB(b *testing.B) *launch {
 	return l
 }
 
-func BenchmarkParseGenerate(b *testing.B) {
-	body := prompts(0, 0, 1500, 40)(1)
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		if _, err := parseGenerate(body, 163840); err != nil {
-			b.Fatal(err)
-		}
+func BenchmarkParse(b *testing.B) {
+	words := []byte(`{"model":"m","messages":[{"role":"user","content":"` + wordsText(1000, 1500) + `"}],"max_tokens":40}`)
+	for _, x := range []struct {
+		name  string
+		body  []byte
+		parse func(body []byte) error
+	}{
+		{"generate", prompts(0, 0, 1500, 40)(1), func(body []byte) error { _, err := parseGenerate(body, 163840); return err }},
+		{"chat", words, func(body []byte) error { return parseChat(newAsker(newestDialect(), 163840, body)) }},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			b.SetBytes(int64(len(x.body)))
+			for b.Loop() {
+				if err := x.parse(x.body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

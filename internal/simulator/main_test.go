@@ -152,6 +152,7 @@ func (p *process) do(method, path, body string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
+	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err.Error()

@@ -74,14 +74,18 @@ func (s *server) publish(now time.Time) {
 	kept := s.streams[:0]
 	for _, st := range s.streams {
 		r := st.r
-		fresh := r.Out - st.told
-		due := r.Done || st.told == 0 && fresh > 0 || fresh >= s.l.s.StreamInterval && now.Sub(st.sent) >= mergeWindow
-		if !st.live {
-			due = r.Done
+		out := r.Out
+		if !r.Done {
+			out = s.l.d.streamed(out, s.l.s.StreamInterval)
 		}
-		if due && (fresh > 0 || r.Done) {
-			st.told, st.sent = r.Out, now
-			st.put(progress{out: r.Out, cached: max(r.Cached, 0), retracted: r.Retracted, done: r.Done, aborted: r.Aborted})
+		fresh := out - st.told
+		due := r.Done || st.live && fresh > 0 && (st.told == 0 || now.Sub(st.sent) >= mergeWindow)
+		if due {
+			if s.book != nil && st.live {
+				s.book.event(st, fresh)
+			}
+			st.told, st.sent = out, now
+			st.put(progress{out: out, cached: max(r.Cached, 0), retracted: r.Retracted, done: r.Done, aborted: r.Aborted})
 		}
 		if !r.Done {
 			kept = append(kept, st)
@@ -89,7 +93,23 @@ func (s *server) publish(now time.Time) {
 	}
 	clear(s.streams[len(kept):])
 	s.streams = kept
-	s.eng.takeFinished()
+	for _, r := range s.eng.takeFinished() {
+		if s.book != nil {
+			s.book.ended(r, s.eng.now)
+		}
+	}
+}
+
+// streamed is how many of the tokens made so far a stream is told: with --stream-interval N the first one and then
+// each N more; 0.4.6 keeps the first back until N are there.
+func (d *dialect) streamed(out, interval int) int {
+	if out == 0 || interval <= 1 {
+		return out
+	}
+	if d.release == r046 {
+		return out / interval * interval
+	}
+	return 1 + (out-1)/interval*interval
 }
 
 // mergeWindow is the real time within which tokens of one stream share an event.

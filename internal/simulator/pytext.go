@@ -64,3 +64,60 @@ func pyJSON(v string) string {
 	}
 	return v
 }
+
+// pyOfJSON prints a JSON value as Python's repr does; a text that is no JSON comes back as it is.
+func pyOfJSON(text []byte) string {
+	var out strings.Builder
+	s := scanner{b: text}
+	if err := s.python(&out); err != nil {
+		return string(text)
+	}
+	return out.String()
+}
+
+// python prints the next value.
+func (s *scanner) python(out *strings.Builder) error {
+	switch s.peek() {
+	case '"':
+		text, err := s.text()
+		out.WriteString(pyString(text))
+		return err
+	case '[':
+		first := true
+		out.WriteByte('[')
+		err := s.array(func() error {
+			if !first {
+				out.WriteString(", ")
+			}
+			first = false
+			return s.python(out)
+		})
+		out.WriteByte(']')
+		return err
+	case '{':
+		first := true
+		out.WriteByte('{')
+		err := s.object(func(key []byte) error {
+			if !first {
+				out.WriteString(", ")
+			}
+			first = false
+			out.WriteString(pyString(string(key)) + ": ")
+			return s.python(out)
+		})
+		out.WriteByte('}')
+		return err
+	}
+	w, err := s.word()
+	switch string(w) {
+	case "null":
+		out.WriteString("None")
+	case "true":
+		out.WriteString("True")
+	case "false":
+		out.WriteString("False")
+	default:
+		out.Write(w)
+	}
+	return err
+}

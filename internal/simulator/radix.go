@@ -22,6 +22,7 @@ type radix struct {
 	hostCapacity, host int // tokens; capacity 0 = no host tier
 	hostLRU            list
 	backups            int // tokens copied to the host since the last call of takeBackups
+	evicted            int // device tokens evicted, all together
 	threshold          uint8
 }
 
@@ -165,6 +166,7 @@ func (c *radix) evict(n int) bool {
 		i := c.lru.back
 		c.unlinkDevice(i)
 		c.device -= blockTokens
+		c.evicted += blockTokens
 		c.nodes[i].tier &^= onDevice
 		c.dropIfGone(i)
 	}
@@ -173,7 +175,9 @@ func (c *radix) evict(n int) bool {
 
 // flush forgets both tiers; nothing may be locked.
 func (c *radix) flush() {
+	evicted := c.evicted
 	*c = *newRadix(c.capacity, c.hostCapacity, c.threshold > 1)
+	c.evicted = evicted
 }
 
 // takeBackups returns the tokens written to the host tier since the last call.

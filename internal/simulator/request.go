@@ -7,9 +7,12 @@ type Request struct {
 	Prompt  Prompt
 	MaxNew  int     // tokens to generate (the model never stops early)
 	Arrival float64 // simulated seconds
+	Stream  bool    // the client reads the answer as it is made (metrics only)
 
 	Out          int     // tokens generated so far
 	Cached       int     // prompt tokens found in the cache at first admission, -1 before it
+	FromHost     int     // of Cached, tokens that came from the host tier
+	AdmittedAt   float64 // time of the first admission
 	FirstAt      float64 // time of the first token
 	LastAt       float64 // time of the latest token
 	MaxGap       float64 // longest time between two tokens, seconds
@@ -21,6 +24,7 @@ type Request struct {
 	computed     int     // tokens of context in memory
 	private      int     // of those, tokens outside the tree
 	path         []int32 // locked blocks
+	loaded       int     // tokens the last admission brought back from the host tier
 	inserted     int     // leading blocks of the sequence that are in path
 	waitingFor   int     // blocks of the prompt found when it was last looked up (lpm)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // genRequest is a /generate body. The scanner below reads it without reflection or garbage: a replay
@@ -15,6 +16,7 @@ type genRequest struct {
 	hasText bool
 	ids     bool
 	maxNew  int
+	limited bool // maxNew was given
 	stream  bool
 }
 
@@ -47,9 +49,23 @@ func (x *hasher) prompt() Prompt {
 
 // scanner is a cursor over one JSON text.
 type scanner struct {
-	b []byte
-	i int
+	b     []byte
+	i     int
+	depth int // objects and arrays that are open
 }
+
+// deepest is how many a body may open: what nests deeper is an attack on the stack, not a request.
+const deepest = 200
+
+// open counts one more.
+func (s *scanner) open() error {
+	if s.depth++; s.depth > deepest {
+		return errJSON
+	}
+	return nil
+}
+
+func (s *scanner) close() { s.depth-- }
 
 func (s *scanner) space() {
 	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\t' || s.b[s.i] == '\r') {
@@ -69,9 +85,10 @@ func (s *scanner) next(c byte) bool {
 
 // object calls f for each key of an object; f must consume the value.
 func (s *scanner) object(f func(key []byte) error) error {
-	if !s.next('{') {
+	if !s.next('{') || s.open() != nil {
 		return errJSON
 	}
+	defer s.close()
 	if s.next('}') {
 		return nil
 	}
@@ -102,7 +119,16 @@ func (s *scanner) rawString() ([]byte, error) {
 		return nil, errJSON
 	}
 	from := s.i + 1
-	for j := from; j < len(s.b); j++ {
+	end := bytes.IndexByte(s.b[from:], '"')
+	if end < 0 {
+		return nil, errJSON
+	}
+	escape := bytes.IndexByte(s.b[from:from+end], '\\')
+	if escape < 0 {
+		s.i = from + end + 1
+		return s.b[from : from+end], nil
+	}
+	for j := from + escape; j < len(s.b); j++ {
 		switch s.b[j] {
 		case '\\':
 			j++
@@ -132,13 +158,57 @@ func (s *scanner) text() (string, error) {
 func (s *scanner) word() ([]byte, error) {
 	s.space()
 	from := s.i
-	for s.i < len(s.b) && !bytes.ContainsRune([]byte(",]} \n\t\r"), rune(s.b[s.i])) {
+	for s.i < len(s.b) && strings.IndexByte(",]} \n\t\r", s.b[s.i]) < 0 {
 		s.i++
 	}
-	if s.i == from {
+	w := s.b[from:s.i]
+	switch string(w) {
+	case "true", "false", "null":
+		return w, nil
+	}
+	if len(w) == 0 || w[0] != '-' && (w[0] < '0' || w[0] > '9') {
+		s.i = from
 		return nil, errJSON
 	}
-	return s.b[from:s.i], nil
+	return w, nil
+}
+
+// raw consumes any value and returns its text; it is part of the body, which is reused.
+func (s *scanner) raw() ([]byte, error) {
+	s.space()
+	from := s.i
+	err := s.skip()
+	return s.b[from:s.i], err
+}
+
+// peek skips space and returns the next byte, 0 at the end.
+func (s *scanner) peek() byte {
+	if s.space(); s.i < len(s.b) {
+		return s.b[s.i]
+	}
+	return 0
+}
+
+// array calls f for each item of an array; f must consume it.
+func (s *scanner) array(f func() error) error {
+	if !s.next('[') || s.open() != nil {
+		return errJSON
+	}
+	defer s.close()
+	if s.next(']') {
+		return nil
+	}
+	for {
+		if err := f(); err != nil {
+			return err
+		}
+		if s.next(']') {
+			return nil
+		}
+		if !s.next(',') {
+			return errJSON
+		}
+	}
 }
 
 // skip consumes any value.
@@ -154,21 +224,7 @@ func (s *scanner) skip() error {
 	case '{':
 		return s.object(func([]byte) error { return s.skip() })
 	case '[':
-		s.i++
-		if s.next(']') {
-			return nil
-		}
-		for {
-			if err := s.skip(); err != nil {
-				return err
-			}
-			if s.next(']') {
-				return nil
-			}
-			if !s.next(',') {
-				return errJSON
-			}
-		}
+		return s.array(s.skip)
 	}
 	_, err := s.word()
 	return err
@@ -273,7 +329,7 @@ func (s *scanner) sampling(g *genRequest) error {
 		if err != nil || n < 0 {
 			return fmt.Errorf("max_new_tokens must be at least 0, got %s", w)
 		}
-		g.maxNew = n
+		g.maxNew, g.limited = n, true
 		return nil
 	})
 }

@@ -123,7 +123,8 @@ func (e *Engine) admitWaiting(budget int, room float64) {
 		r.computed += alias
 		cached := r.computed
 		if r.Cached < 0 {
-			r.Cached = cached
+			r.Cached, r.AdmittedAt = cached, e.now
+			r.FromHost = r.loaded
 			e.counters.PromptTokens += r.Prompt.Len
 			e.counters.CachedTokens += cached
 		}
@@ -168,7 +169,7 @@ func (e *Engine) lookUp(r *Request) (blocks, hostTokens, alias int) {
 // lockPrefix pins the first cached blocks of a request and loads the host's ones back as far as
 // there is room.
 func (e *Engine) lockPrefix(r *Request, blocks int) {
-	r.path, r.inserted, r.computed = r.path[:0], 0, 0
+	r.path, r.inserted, r.computed, r.loaded = r.path[:0], 0, 0, 0
 	for _, h := range r.Prompt.Blocks[:blocks] {
 		i := e.cache.index[h]
 		if i == 0 || e.cache.nodes[i].tier&onDevice == 0 {
@@ -186,6 +187,7 @@ func (e *Engine) lockPrefix(r *Request, blocks int) {
 		r.path = append(r.path, i)
 		e.pending += blockTokens
 		e.counters.HostTokens += blockTokens
+		r.loaded += blockTokens
 	}
 	r.inserted = len(r.path)
 	r.computed = r.inserted * blockTokens

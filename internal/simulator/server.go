@@ -38,11 +38,12 @@ type server struct {
 	state  atomic.Int32
 	readyS atomic.Value // float64: simulated time of readiness
 
-	mu      sync.Mutex // guards the engine, frozen and streams
+	mu      sync.Mutex // guards the engine, frozen, streams and what book counts
 	eng     *Engine
 	frozen  bool
 	streams []*stream
 	wake    chan struct{}
+	book    *book // nil without --enable-metrics
 
 	ids  atomic.Int64
 	info []byte
@@ -87,6 +88,9 @@ func Main(ctx context.Context, args []string, stdout io.Writer) int {
 		log: newLogWriter(l.d, os.Stderr, start), wake: make(chan struct{}, 1),
 	}
 	s.readyS.Store(0.0)
+	if l.s.Metrics {
+		s.book = newBook(l.d)
+	}
 	return s.run(ctx)
 }
 

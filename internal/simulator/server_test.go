@@ -233,19 +233,23 @@ func TestDeaths(t *testing.T) {
 		want []string
 	}{
 		{"prefill OOM by fault", []string{"--sim-fault", "prefill_oom:1"}, []string{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "in forward_extend", "SIGQUIT received. signum=None"}},
+		{"prefill OOM by fault, chat", []string{"--sim-fault", "prefill_oom:1"}, []string{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "in forward_extend"}},
 		{"prefill OOM by the model", []string{"--mem-fraction-static", "0.93"}, []string{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "in forward_extend", "kill_process_tree called"}},
 		{"silent death", []string{"--sim-fault", "silent_death:1"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := launchProcess(t, nil, c.args...).ready()
-			prompt, _ := json.Marshal(ids(1, 9000))
+			path, body := "/generate", fmt.Sprintf(`{"input_ids":%s,"sampling_params":{"max_new_tokens":4}}`, strings.Join(strings.Fields(fmt.Sprint(ids(1, 9000))), ","))
+			if c.name == "prefill OOM by fault, chat" {
+				path, body = "/v1/chat/completions", fmt.Sprintf(`{"stream":true,"messages":[{"role":"user","content":"%s"}]}`, wordsText(1, 9000))
+			}
 			for alive := true; alive; {
 				select {
 				case <-p.done:
 					alive = false
 				case <-time.After(5 * time.Millisecond):
-					go p.do("POST", "/generate", fmt.Sprintf(`{"input_ids":%s,"sampling_params":{"max_new_tokens":4}}`, prompt))
+					go p.do("POST", path, body)
 				}
 			}
 			if code := p.exit(); code != -9 {

@@ -32,6 +32,10 @@ type Settings struct {
 	SkipWarmup        bool
 	WatchdogS         float64
 	APIKey, AdminKey  string
+	Metrics           bool // --enable-metrics
+	CacheReport       bool // --enable-cache-report
+	Incremental       bool // --incremental-streaming-output
+	DefaultUsage      bool // --stream-response-default-include-usage
 	Sim               SimSettings
 }
 
@@ -65,6 +69,8 @@ func (a *Args) settings(p *Profile) Settings {
 		WritePolicy: a.Text("hicache_write_policy"), GraphMaxBS: max(a.Int("cuda_graph_max_bs_decode"), a.Int("cuda_graph_max_bs")), DisableGraphs: graphsOff(a),
 		DecodeLogInterval: max(a.Int("decode_log_interval"), 1), StreamInterval: max(a.Int("stream_interval"), 1),
 		SkipWarmup: a.Bool("skip_server_warmup"), WatchdogS: a.Float("watchdog_timeout"), APIKey: a.Text("api_key"), AdminKey: a.Text("admin_api_key"),
+		Metrics: a.Bool("enable_metrics"), CacheReport: a.Bool("enable_cache_report"),
+		Incremental: a.Bool("incremental_streaming_output"), DefaultUsage: a.Bool("stream_response_default_include_usage"),
 		Sim: a.sim,
 	}
 	if s.ContextLen == 0 {

@@ -13,6 +13,8 @@ type stream struct {
 	told int
 	sent time.Time
 
+	lastAt float64 // simulated time of the last token told, for /metrics
+
 	mu    sync.Mutex
 	last  progress
 	ready chan struct{}

@@ -35,10 +35,11 @@ func runTrial(t *testing.T, version, fault string, config sglang.Config, limit t
 	if fault != "" {
 		command = append(command, "--sim-fault", fault)
 	}
-	w := &benchmark.Workload{Format: "mooncake", BlockTokens: 64, Reuse: 0.1}
+	var load []benchmark.Row
 	for i := range 400 {
-		w.Rows = append(w.Rows, benchmark.Row{Number: i, InputTokens: 128, OutputTokens: 64, HashIDs: []int64{1, int64(1000 + i)}})
+		load = append(load, benchmark.Row{Number: i, InputTokens: 128, OutputTokens: 64, HashIDs: []int64{1, int64(1000 + i)}})
 	}
+	w := benchmark.NewWorkload(load, 64)
 	server := sglang.Server{Command: command, Model: "/models/none", Flags: sglang.Config{"tp-size": 8.0}}
 	r := &trial.Runner{
 		Host: host.NewSimulated(host.SimulatedOptions{Dir: t.TempDir(), Clock: clock}), Store: rows{}, Clock: clock, Server: server,

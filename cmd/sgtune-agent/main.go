@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"sgtune/benchmark"
+	"sgtune/internal/replayjob"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1 // no result; the caller was told why on stdout, or was gone
+	exitUsage  = 2
+)
+
+const usage = `sgtune-agent replays a load beside a server and reports to the sgtune that started it.
+
+  sgtune-agent replay    read a job from standard input, write events to standard output; JSON lines
+  sgtune-agent version   print version, protocol and platform
+
+Example:
+  ssh gpu-host ./sgtune-agent version
+`
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	word := ""
+	if len(args) == 1 {
+		word = args[0]
+	}
+	switch word {
+	case "replay":
+		return replay(ctx, stdin, stdout, stderr)
+	case "version":
+		_, _ = fmt.Fprintf(stdout, "%s %s protocol %d %s/%s %s\n", replayjob.Program, replayjob.Version(), replayjob.Protocol, runtime.GOOS, runtime.GOARCH, runtime.Version())
+		return exitDone
+	case "help", "--help", "-h":
+		_, _ = fmt.Fprint(stdout, usage)
+		return exitDone
+	}
+	_, _ = fmt.Fprint(stderr, "sgtune-agent: one of replay, version or help is wanted\n\n"+usage)
+	return exitUsage
+}
+
+func replay(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
+	stop := benchmark.FewProcessors(ctx)
+	defer stop()
+	err := replayjob.Serve(ctx, stdin, stdout, replayjob.Version())
+	if err == nil {
+		return exitDone
+	}
+	if errors.Is(err, replayjob.ErrGone) { // a failure was told on stdout, an absence can only be told here
+		_, _ = fmt.Fprintln(stderr, "sgtune-agent:", err)
+	}
+	return exitFailed
+}
