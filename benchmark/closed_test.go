@@ -243,3 +243,47 @@ func TestReportTellsWhatItNeedsToBeRead(t *testing.T) {
 		}
 	})
 }
+
+// texts is a feed whose prompts say how long they are, which the fake server, that counts ids, contradicts.
+type texts struct{}
+
+func (texts) Next() benchmark.Prompt {
+	return benchmark.Prompt{InputTokens: 30, Text: "thirty tokens", OutputTokens: 2}
+}
+func (texts) Passes() int { return 1 }
+
+func TestReportSaysThatPromptsHadAnotherLength(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		server := &fakeServer{ttft: 100 * time.Millisecond}
+		r, err := benchmark.Run(t.Context(), server.virtual(t), texts{}, benchmark.Options{Concurrency: 1, Requests: 5}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "not as long as wanted: 0 tokens instead of 150 (-100.0%)"; r.Tokens.PromptWanted != 150 || !strings.Contains(strings.Join(r.Flags, "\n"), want) {
+			t.Errorf("wanted %d tokens, flags = %q", r.Tokens.PromptWanted, r.Flags)
+		}
+	})
+}
+
+// Rows that were only looked at, to know when they are due, do not begin another pass.
+func TestPassesAreOfWhatWasSent(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		var rows []benchmark.Row
+		for i := range 5 {
+			rows = append(rows, benchmark.Row{Number: i, At: time.Duration(i) * time.Second, InputTokens: 5, OutputTokens: 2})
+		}
+		for requests, passes := range map[int]int{5: 1, 6: 2, 11: 3} {
+			server := &fakeServer{ttft: 100 * time.Millisecond}
+			r, err := benchmark.Run(t.Context(), server.virtual(t), feedOf(benchmark.NewWorkload(rows, 0)), benchmark.Options{
+				Arrivals: &benchmark.Arrivals{Process: benchmark.ArrivalsRecorded, Spread: true}, Requests: requests,
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Passes != passes || r.Requests.OK != requests {
+				t.Errorf("%d requests of 5 rows: %d passes, want %d; ok %d", requests, r.Passes, passes, r.Requests.OK)
+			}
+			near(t, "scheduled", r.Arrivals.ScheduledRPS, 1, 0.001)
+		}
+	})
+}

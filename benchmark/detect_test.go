@@ -1,6 +1,7 @@
 package benchmark_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -72,14 +73,16 @@ func TestDetect(t *testing.T) {
 		want    benchmark.Server
 	}{
 		{
-			"SGLang", map[string]string{"/server_info": sglangInfo, "/v1/models": sglangModels, "/tokenize": "405"},
+			"SGLang",
+			map[string]string{"/server_info": sglangInfo, "/v1/models": sglangModels, "/tokenize": "405"},
 			benchmark.Server{
 				Kind: benchmark.KindSGLang, Product: "sglang", Version: "0.5.23", Model: "tiny", Models: []string{"tiny", "adapter"},
 				ContextTokens: 32768, MaxTotalTokens: 246116, Tokenize: true, CacheReport: true, StreamInterval: 1,
 			},
 		},
 		{
-			"older SGLang", map[string]string{
+			"older SGLang",
+			map[string]string{
 				"/get_server_info": `{"version":"0.4.6.post5","model_path":"/m","context_length":4096,"stream_output":true,"disable_radix_cache":true,"internal_states":[]}`,
 				"/v1/models":       `{"data":[{"id":"/m","owned_by":"sglang"}]}`,
 			},
@@ -89,22 +92,26 @@ func TestDetect(t *testing.T) {
 			},
 		},
 		{
-			"SGLang behind a router", map[string]string{"/get_model_info": `{"model_path":"/m","is_generation":true}`},
+			"SGLang behind a router",
+			map[string]string{"/get_model_info": `{"model_path":"/m","is_generation":true}`},
 			benchmark.Server{Kind: benchmark.KindSGLang, Model: "/m"},
 		},
 		{
-			"embedding model", map[string]string{"/model_info": `{"model_path":"/m","is_generation":false}`},
+			"embedding model",
+			map[string]string{"/model_info": `{"model_path":"/m","is_generation":false}`},
 			benchmark.Server{Kind: benchmark.KindSGLang, Model: "/m", Notes: []string{"the server runs an embedding model, which generates nothing"}},
 		},
 		{
-			"vLLM", map[string]string{"/v1/models": vllmModels, "/version": `{"version":"0.11.0"}`, "/tokenize": "405", "/server_info": `{"vllm_config":"..."}`},
+			"vLLM",
+			map[string]string{"/v1/models": vllmModels, "/version": `{"version":"0.11.0"}`, "/tokenize": "405", "/server_info": `{"vllm_config":"..."}`},
 			benchmark.Server{
 				Kind: benchmark.KindOpenAI, Product: "vllm", Version: "0.11.0", Model: "Qwen/Qwen3-8B", Models: []string{"Qwen/Qwen3-8B"},
 				ContextTokens: 40960, Tokenize: true,
 			},
 		},
 		{
-			"bench mock", map[string]string{
+			"bench mock",
+			map[string]string{
 				"/v1/models":   `{"object":"list","data":[{"id":"mock","object":"model","created":1750000000,"owned_by":"mock","root":"mock","max_model_len":131072}]}`,
 				"/server_info": `{"version":"mock","internal_states":[{"last_gen_throughput":0}]}`,
 			},
@@ -114,11 +121,13 @@ func TestDetect(t *testing.T) {
 		{"a page for everything", map[string]string{"*": "<html>hello</html>"}, benchmark.Server{Kind: benchmark.KindUnknown}},
 		{"numbers for everything", map[string]string{"*": "[1]"}, benchmark.Server{Kind: benchmark.KindUnknown}},
 		{
-			"a gateway that refuses what it does not know", map[string]string{"*": "403", "/v1/models": `{"data":[{"id":"big"}]}`},
+			"a gateway that refuses what it does not know",
+			map[string]string{"*": "403", "/v1/models": `{"data":[{"id":"big"}]}`},
 			benchmark.Server{Kind: benchmark.KindOpenAI, Model: "big", Models: []string{"big"}},
 		},
 		{
-			"still loading", map[string]string{"/v1/models": "503"},
+			"still loading",
+			map[string]string{"/v1/models": "503"},
 			benchmark.Server{Kind: benchmark.KindUnknown, Notes: []string{"GET /v1/models answered 503: no"}},
 		},
 	} {
@@ -208,6 +217,7 @@ func TestDetectUnreachable(t *testing.T) {
 		{"no key", locked, benchmark.WhyKey, "SGTUNE_API_KEY"},
 		{"wrong key", withKey, benchmark.WhyKey, "is it the right one"},
 		{"https to http", benchmark.Target{URL: strings.Replace(plain.URL, "http:", "https:", 1), TLS: blind}, benchmark.WhyNoTLS, "write http://"},
+		{"https to a server that hangs up on it", benchmark.Target{URL: strings.Replace(httpOnly(t), "http:", "https:", 1), Header: http.Header{"Authorization": {"Bearer secret"}}}, benchmark.WhyNoTLS, "write http://"},
 		{"http to https", benchmark.Target{URL: strings.Replace(secure.URL, "https:", "http:", 1)}, benchmark.WhyWantsTLS, "write https://"},
 		{"unknown authority", benchmark.Target{URL: secure.URL}, benchmark.WhyCertificate, "--cacert"},
 		{"moved", benchmark.Target{URL: moved.URL}, benchmark.WhyMoved, "elsewhere.example"},
@@ -227,6 +237,35 @@ func TestDetectUnreachable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// httpOnly is a server that closes connections that do not begin with a request.
+func httpOnly(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				if r.Header.Get("Authorization") != "" {
+					t.Error("the key went unencrypted")
+				}
+				_, _ = c.Write([]byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
+			}
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return "http://" + l.Addr().String()
 }
 
 // hangUp is a server that answers everything with the same bytes and is gone.

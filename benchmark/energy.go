@@ -56,7 +56,7 @@ func WatchEnergy(ctx context.Context, clock Clock, read func(context.Context) ([
 	return w, nil
 }
 
-// Stop reads a last time, unless ctx has ended, and returns what was seen.
+// Stop reads a last time, shortly if ctx has ended, and returns what was seen.
 func (w *EnergyWatch) Stop(ctx context.Context) *EnergyRecord {
 	w.looks.halt(ctx, w.lookAgain)
 	return w.record

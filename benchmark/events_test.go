@@ -83,7 +83,8 @@ func TestEventsOfEveryEndpoint(t *testing.T) {
 			[]uint32{2},
 		},
 		{
-			"whole texts beside new ids", EndpointGenerate, []string{
+			"whole texts beside new ids", EndpointGenerate,
+			[]string{
 				`{"text":" a","output_ids":[1],"meta_info":{"finish_reason":null,"prompt_tokens":7,"completion_tokens":1,"cached_tokens":4}}`,
 				`{"text":" a b c","output_ids":[2,3],"meta_info":{"finish_reason":{"type":"length","length":3},"prompt_tokens":7,"completion_tokens":3,"cached_tokens":4}}`,
 				"[DONE]",

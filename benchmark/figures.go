@@ -101,8 +101,8 @@ var productVLLM = product{name: "vllm", rules: map[string][]rule{
 }}
 
 // rankLabels tell the ranks of one group apart, which serve the same requests. dp_rank does not: each of
-// those has requests of its own.
-var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "moe_dp_rank", "attn_cp_rank"}
+// those has requests of its own. A gauge that no process may speak for all (pid) is told by each.
+var rankLabels = []string{"pid", "tp_rank", "pp_rank", "moe_ep_rank", "moe_dp_rank", "attn_cp_rank"}
 
 // reading is what one page says: gauges as one figure each, counters by series, so that a restart of one of
 // them can be told.

@@ -10,10 +10,10 @@ import (
 
 // message is one message of a recorded conversation.
 type message struct {
-	role  string          // system, user, tool, assistant
-	raw   json.RawMessage // as an OpenAI message
-	text  *string         // content, where it is a string
-	bytes int             // of what was said: text, reasoning and tool calls
+	role    string          // system, user, tool, assistant
+	raw     json.RawMessage // as an OpenAI message
+	content json.RawMessage // a string mostly
+	bytes   int             // of what was said: text, reasoning and tool calls
 }
 
 // roles maps the names that files use to OpenAI's.
@@ -23,48 +23,93 @@ var roles = map[string]string{
 	"bard": "assistant", "claude": "assistant", "function_call": "assistant",
 }
 
-func parseMessage(raw json.RawMessage) (m message, ok bool) {
-	var j struct {
-		Role      string          `json:"role"`
-		From      string          `json:"from"`
-		Content   json.RawMessage `json:"content"`
-		Value     json.RawMessage `json:"value"`
-		Reasoning string          `json:"reasoning_content"`
-		ToolCalls json.RawMessage `json:"tool_calls"`
-	}
-	if json.Unmarshal(raw, &j) != nil {
-		return message{}, false
-	}
-	name, content := j.Role, j.Content
+// messageFields are the fields of a message that matter here.
+type messageFields struct {
+	Role      string          `json:"role"`
+	From      string          `json:"from"`
+	Content   json.RawMessage `json:"content"`
+	Value     json.RawMessage `json:"value"`
+	Reasoning string          `json:"reasoning_content"`
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// message is the message without its other fields; ok is false when nobody says it, or it says nothing.
+func (f *messageFields) message() (m message, ok bool) {
+	name := f.Role
 	if name == "" {
-		name = j.From
+		name = f.From
 	}
-	if len(content) == 0 {
-		content = j.Value
+	if m.content = f.Content; len(m.content) == 0 {
+		m.content = f.Value
 	}
-	m.role, ok = roles[name]
-	if !ok || len(content) == 0 && len(j.ToolCalls) == 0 {
+	if m.role, ok = roles[name]; !ok || len(m.content) == 0 && len(f.ToolCalls) == 0 {
 		return message{}, false
 	}
-	if j.Role == "" || len(j.Content) == 0 {
-		m.raw = messageObject(m.role, content)
-	} else {
+	if len(m.content) == 0 {
+		m.content = json.RawMessage("null")
+	}
+	m.raw = messageObject(m.role, m.content)
+	m.bytes = textBytes(m.content) + len(f.Reasoning) + len(f.ToolCalls)
+	return m, true
+}
+
+// wholeMessage is a message with all its fields, as far as it is an OpenAI message already.
+func wholeMessage(raw json.RawMessage) (m message, ok bool) {
+	var f messageFields
+	if json.Unmarshal(raw, &f) != nil {
+		return message{}, false
+	}
+	if m, ok = f.message(); ok && f.Role == m.role {
 		m.raw = raw
 	}
-	m.bytes = len(content) + len(j.Reasoning) + len(j.ToolCalls)
-	var text string
-	if len(content) > 0 && content[0] == '"' && json.Unmarshal(content, &text) == nil {
-		m.text = &text
-		m.bytes += len(text) - len(content)
+	return m, ok
+}
+
+// textBytes is the length of a JSON string's text, near enough for an estimate of tokens: an escape counts
+// as one byte. Of another value it is the length of its JSON.
+func textBytes(value json.RawMessage) int {
+	if len(value) < 2 || value[0] != '"' {
+		return len(value)
 	}
-	return m, true
+	n := 0
+	for i := 1; i < len(value)-1; i++ {
+		if value[i] == '\\' {
+			if i++; value[i] == 'u' {
+				i += 4
+			}
+		}
+		n++
+	}
+	return n
 }
 
 // tokens estimates the length of what was said.
 func (m message) tokens() int { return m.bytes/bytesPerToken + 1 }
 
-// conversation reads the messages of a row, under either of the two keys, and its tools.
-func conversation(text []byte) (messages []message, tools json.RawMessage, drop string) {
+// conversation reads the messages of a row, under either of the two keys.
+func conversation(text []byte) (messages []message, drop string) {
+	var j struct {
+		Conversations []messageFields `json:"conversations"`
+		Conversation  []messageFields `json:"conversation"`
+	}
+	if err := json.Unmarshal(text, &j); err != nil {
+		return nil, badText(text)
+	}
+	if j.Conversations == nil {
+		j.Conversations = j.Conversation
+	}
+	for i := range j.Conversations {
+		m, ok := j.Conversations[i].message()
+		if !ok {
+			return nil, dropBadRow
+		}
+		messages = append(messages, m)
+	}
+	return messages, ""
+}
+
+// wholeConversation reads the messages of a row with all their fields, and its tools.
+func wholeConversation(text []byte) (messages []message, tools json.RawMessage, drop string) {
 	var j struct {
 		Conversations []json.RawMessage `json:"conversations"`
 		Conversation  []json.RawMessage `json:"conversation"`
@@ -77,7 +122,7 @@ func conversation(text []byte) (messages []message, tools json.RawMessage, drop 
 		j.Conversations = j.Conversation
 	}
 	for _, raw := range j.Conversations {
-		m, ok := parseMessage(raw)
+		m, ok := wholeMessage(raw)
 		if !ok {
 			return nil, nil, dropBadRow
 		}
@@ -109,7 +154,7 @@ func turnsOf(messages []message) []Turn {
 // parseShareGPT reads a conversation of at least two messages, as every reader of this format wants.
 // What the assistant says before anybody asked is left out.
 func parseShareGPT(text []byte, e *entry) string {
-	messages, _, drop := conversation(text)
+	messages, drop := conversation(text)
 	if drop != "" {
 		return drop
 	}
@@ -123,7 +168,7 @@ func parseShareGPT(text []byte, e *entry) string {
 // parseSpecForge reads a conversation with its tools. One that begins with an answer is an error of the
 // file, to the jobs that read this format too.
 func parseSpecForge(text []byte, e *entry) string {
-	messages, tools, drop := conversation(text)
+	messages, tools, drop := wholeConversation(text)
 	if drop != "" {
 		return drop
 	}
@@ -145,21 +190,21 @@ func parseSpecForge(text []byte, e *entry) string {
 
 // parseCustom reads SGLang's custom rows: message 0 is the prompt, message 1 tells how long the answer is.
 func parseCustom(text []byte, e *entry) string {
-	messages, _, drop := conversation(text)
+	messages, drop := conversation(text)
 	if drop != "" {
 		return drop
 	}
 	if len(messages) < 2 {
 		return dropFewMessages
 	}
-	prompt := messages[0].text
-	if prompt == nil {
+	var prompt string
+	if json.Unmarshal(messages[0].content, &prompt) != nil {
 		return dropBadRow
 	}
-	if *prompt == "" {
+	if prompt == "" {
 		return dropNoPrompt
 	}
-	e.row = Row{Text: *prompt, OutputTokens: messages[1].tokens()}
+	e.row = Row{Text: prompt, OutputTokens: messages[1].tokens()}
 	return ""
 }
 
@@ -178,7 +223,7 @@ func parseAgentic(text []byte, e *entry) string {
 	for _, t := range j {
 		turn := Turn{OutputTokens: agenticOutputTokens, Open: true}
 		for _, raw := range t.Messages {
-			m, ok := parseMessage(raw)
+			m, ok := wholeMessage(raw)
 			if !ok {
 				return dropBadRow
 			}

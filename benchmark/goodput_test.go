@@ -17,6 +17,8 @@ func TestGoodput(t *testing.T) {
 		{"no limit", benchmark.SLO{}, true},
 		{"both met", benchmark.SLO{TTFT: 250 * time.Millisecond, TPOT: 25 * time.Millisecond}, true},
 		{"first token late", benchmark.SLO{TTFT: 150 * time.Millisecond, TPOT: 25 * time.Millisecond}, false},
+		{"answer in time", benchmark.SLO{E2E: 600 * time.Millisecond}, true},
+		{"answer late", benchmark.SLO{TTFT: 250 * time.Millisecond, E2E: 400 * time.Millisecond}, false},
 		{"tokens slow", benchmark.SLO{TTFT: 250 * time.Millisecond, TPOT: 15 * time.Millisecond}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

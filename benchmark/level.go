@@ -3,6 +3,7 @@ package benchmark
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,11 +30,14 @@ type level struct {
 
 	promptsGot int64 // prompt tokens of the measured requests whose length was asked for; the report's
 
+	waited atomic.Int64 // requests that waited for Arrivals.MaxInFlight
+
 	mu      sync.Mutex
 	senders []*sender
 	over    bool // nothing more is sent
 	sent    int
 	ended   int
+	passes  int       // of the rows that were sent: a feed may be read ahead
 	last    time.Time // when the last request ended
 	settled time.Time // when the opening was over (warmupWindows), zero before
 	samples samples
@@ -149,7 +153,7 @@ func (lv *level) request(ctx context.Context, s *sender, p Prompt, due time.Time
 		if try <= lv.opts.Retries && lv.again(a) && lv.pause(ctx, try) {
 			continue
 		}
-		lv.finished(a, scheduled)
+		lv.finished(a, p.Pass, scheduled)
 		learn(lv.feed, p, a)
 		return a
 	}
@@ -204,9 +208,10 @@ func (lv *level) until(ctx context.Context, due time.Time) bool {
 }
 
 // finished keeps what a request showed.
-func (lv *level) finished(a answer, scheduled bool) {
+func (lv *level) finished(a answer, pass int, scheduled bool) {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	lv.passes = max(lv.passes, pass+1)
 	if scheduled {
 		lv.arrived.add(a, lv.tardy())
 	}

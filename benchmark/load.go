@@ -24,11 +24,7 @@ func Run(ctx context.Context, target Target, feed Feed, opts Options, each func(
 	}
 	lv := newLevel(target, feed, opts, each)
 	defer lv.close()
-	n := opts.Concurrency
-	if opts.Arrivals != nil {
-		n = opts.ahead()
-	}
-	senders := make([]*sender, n)
+	senders := make([]*sender, opts.clients())
 	for i := range senders {
 		if senders[i], err = lv.sender(); err != nil {
 			return nil, fmt.Errorf("load level: %w", err)

@@ -46,11 +46,18 @@ func (l *lookout) now() {
 	}
 }
 
-// halt ends the lookout, waits for a look that is going on, and looks a last time unless ctx has ended.
+// lastLook bounds the look after the end of ctx, in real time: whoever interrupts a level waits for it.
+const lastLook = 2 * time.Second
+
+// halt ends the lookout, waits for a look that is going on, and looks a last time, shortly if ctx has ended:
+// what was measured until then is reported too.
 func (l *lookout) halt(ctx context.Context, look func(context.Context)) {
 	close(l.stop)
 	<-l.done
-	if ctx.Err() == nil {
-		look(ctx)
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+		defer cancel()
 	}
+	look(ctx)
 }

@@ -33,14 +33,14 @@ func TestServerViewLooksEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		looks := 0
-		look := func(context.Context) { looks++ }
+		looks, last := 0, error(nil)
+		look := func(ctx context.Context) { looks, last = looks+1, ctx.Err() }
 		l := keepLooking(ctx, RealClock(), time.Second, look)
 		time.Sleep(2500 * time.Millisecond)
 		cancel()
 		l.halt(ctx, look)
-		if looks != 2 {
-			t.Errorf("%d looks", looks)
+		if looks != 3 || last != nil {
+			t.Errorf("%d looks, the last with %v", looks, last)
 		}
 	})
 }

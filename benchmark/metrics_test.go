@@ -167,8 +167,13 @@ func TestIntervalCoversTheMean(t *testing.T) {
 		r             float64
 		least, atMost float64
 	}{
-		{12, 0, 0.92, 0.99}, {25, 0, 0.92, 0.99}, {100, 0, 0.92, 0.99},
-		{12, 0.5, 0.79, 0.97}, {25, 0.5, 0.85, 0.98}, {100, 0.5, 0.90, 0.99}, {100, 0.8, 0.86, 0.99},
+		{12, 0, 0.92, 0.99},
+		{25, 0, 0.92, 0.99},
+		{100, 0, 0.92, 0.99},
+		{12, 0.5, 0.79, 0.97},
+		{25, 0.5, 0.85, 0.98},
+		{100, 0.5, 0.90, 0.99},
+		{100, 0.8, 0.86, 0.99},
 	} {
 		random := rand.New(rand.NewPCG(3, uint64(c.n)))
 		held := 0
@@ -212,8 +217,9 @@ func TestLedgerBooksByTimeStamp(t *testing.T) {
 	one.tokens(at(9.9), 60, 40)
 	two.tokens(at(10), 30, 0)
 	one.tokens(at(9.95), 40, 0) // a client that got the CPU late
-	l.enter(at(20))
+	l.window(1)
 	l.leave(at(12), false) // likewise
+	l.enter(at(20))
 	l.leave(at(21), true)
 	two.tokens(at(23), 50, 0)
 	l.close(at(25))
@@ -311,7 +317,7 @@ func TestSampleWriter(t *testing.T) {
 		Row: 7, Intended: at, Sent: at.Add(100 * time.Microsecond), TTFT: 220400 * time.Microsecond,
 		E2E: 1900200 * time.Microsecond, Prompt: 1096, Cached: 64, Output: 300, Wanted: 300,
 	})
-	w.Write(Request{Row: 8, Intended: at, Sent: at, Wanted: 5, Failed: "stream_error", Error: "say \"no\"\n"})
+	w.Write(Request{Row: 8, Turn: 2, Attempts: 3, Intended: at, Sent: at, Wanted: 5, Failed: "stream_error", Error: "say \"no\"\n"})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +327,7 @@ func TestSampleWriter(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 	var second map[string]any
-	if err := json.Unmarshal([]byte(lines[1]), &second); err != nil || second["error"] != "say \"no\"\n" || second["failed"] != "stream_error" {
+	if err := json.Unmarshal([]byte(lines[1]), &second); err != nil || second["error"] != "say \"no\"\n" || second["failed"] != "stream_error" || second["turn"] != 2.0 || second["attempts"] != 3.0 {
 		t.Errorf("%v: %v", err, second)
 	}
 }

@@ -68,16 +68,13 @@ func (lv *level) openLoop(ctx context.Context, senders []*sender) {
 }
 
 // ahead is how many workers an open loop begins with: those of a second's arrivals, within reason.
-func (o Options) ahead() int {
+func (a Arrivals) ahead() int {
 	n := dialAhead
-	if o.Arrivals.Process != ArrivalsRecorded {
-		n = min(n, int(o.Arrivals.Rate)+1)
+	if a.Process != ArrivalsRecorded {
+		n = min(n, int(a.Rate)+1)
 	}
-	if o.Requests > 0 {
-		n = min(n, o.Requests)
-	}
-	if o.Arrivals.MaxInFlight > 0 {
-		n = min(n, o.Arrivals.MaxInFlight)
+	if a.MaxInFlight > 0 {
+		n = min(n, a.MaxInFlight)
 	}
 	return n
 }
@@ -140,6 +137,12 @@ type workers struct {
 func (w *workers) slot(ctx context.Context) bool {
 	if w.slots == nil {
 		return true
+	}
+	select {
+	case w.slots <- struct{}{}:
+		return true
+	default:
+		w.lv.waited.Add(1)
 	}
 	select {
 	case w.slots <- struct{}{}:

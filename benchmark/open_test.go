@@ -110,8 +110,9 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 			}
 			near(t, "scheduled", r.Arrivals.ScheduledRPS, 10, 0.001)
 			near(t, "achieved", r.Arrivals.AchievedRPS, 5, 0.01)
-			if !strings.Contains(strings.Join(r.Flags, "\n"), "49 of 50 requests were sent more than 10 ms after") {
-				t.Errorf("flags = %q", r.Flags)
+			if !strings.Contains(strings.Join(r.Flags, "\n"), "49 of 50 requests were sent more than 10 ms after") ||
+				r.Invalid != benchmark.InvalidClientLimited || !strings.Contains(r.Advice, "49 waited because no more were allowed in flight") {
+				t.Errorf("flags = %q, invalid %q: %s", r.Flags, r.Invalid, r.Advice)
 			}
 		})
 	})
@@ -141,16 +142,16 @@ func TestOpenLoopEndsAtItsCap(t *testing.T) {
 
 func TestOpenLoopSaysThatRequestsPileUp(t *testing.T) {
 	virtually(t, func(t *testing.T) {
-		var one sync.Mutex // the server answers ten requests a second, one after the other
+		one := make(chan struct{}, 1) // the server answers ten requests a second, one after the other
 		server := &fakeServer{ttft: time.Millisecond}
 		server.fault = func(int) string {
-			one.Lock()
-			defer one.Unlock()
+			one <- struct{}{}
 			time.Sleep(100 * time.Millisecond)
+			<-one
 			return ""
 		}
 		r, err := benchmark.Run(t.Context(), server.virtual(t), feedOf(lengths(100, 20, 4)), benchmark.Options{
-			Arrivals: constant(15), Window: 2 * time.Second, Cap: 20 * time.Second, Drain: time.Second,
+			Arrivals: constant(15), Window: 2 * time.Second, Cap: 20 * time.Second,
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -137,6 +137,18 @@ func (a Arrivals) withDefaults() (Arrivals, error) {
 	return a, nil
 }
 
+// clients is how many of them the level begins with.
+func (o Options) clients() int {
+	n := o.Concurrency
+	if o.Arrivals != nil {
+		n = o.Arrivals.ahead()
+	}
+	if o.Requests > 0 {
+		n = min(n, o.Requests) // the others would find nothing to send
+	}
+	return n
+}
+
 // counted reports whether the level's end is a number of requests or prompt tokens: all of them are measured
 // then, and no part of its own is.
 func (o Options) counted() bool { return o.Requests > 0 || o.PromptTokens > 0 }

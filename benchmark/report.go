@@ -117,6 +117,7 @@ type Setup struct {
 	Endpoint  string `json:"endpoint"`
 	Model     string `json:"model,omitempty"`
 	Server    string `json:"server,omitempty"` // what the server calls itself
+	Workload  string `json:"workload"`         // name of the file without its folder, or of the generated set
 	Load      string `json:"load"`             // in words: "32 clients", "poisson, 500 requests/s"
 	Seed      uint64 `json:"seed"`
 	Salt      string `json:"salt,omitempty"`

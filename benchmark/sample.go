@@ -13,8 +13,8 @@ import (
 //
 //	{"row":7,"at":"2026-01-01T22:00:00.5Z","lag_ms":0.1,"ttft_ms":220.4,"e2e_ms":1900.2,"prompt":1096,"cached":64,"output":300,"wanted":300}
 //
-// at is the intended send time, lag_ms the delay of the real one; a failed request has "failed" and
-// "error" too. All in host time. The first error is kept and returned by Flush. Write is not safe for
+// at is the intended send time, lag_ms the delay of the real one; a later turn of a conversation has "turn",
+// a request that was tried again "attempts", a failed one "failed" and "error" too. All in host time. The first error is kept and returned by Flush. Write is not safe for
 // concurrent use; Run calls it for one request at a time.
 type SampleWriter struct {
 	out  *bufio.Writer
@@ -64,6 +64,12 @@ func appendSample(b []byte, r Request) []byte {
 	}{{"prompt", r.Prompt}, {"cached", r.Cached}, {"output", r.Output}, {"wanted", r.Wanted}} {
 		b = appendKey(b, f.key)
 		b = strconv.AppendInt(b, int64(f.value), 10)
+	}
+	if r.Turn > 0 {
+		b = strconv.AppendInt(appendKey(b, "turn"), int64(r.Turn), 10)
+	}
+	if r.Attempts > 1 {
+		b = strconv.AppendInt(appendKey(b, "attempts"), int64(r.Attempts), 10)
 	}
 	if r.Failed != "" {
 		b = appendText(appendKey(b, "failed"), r.Failed)

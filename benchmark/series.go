@@ -6,7 +6,7 @@ type Point struct {
 	OutputTokS float64 `json:"output_tok_s"`
 	PromptTokS float64 `json:"prompt_tok_s"` // prompts count when their first token comes
 	InFlight   float64 `json:"in_flight"`    // time average
-	Started    int     `json:"started"`
+	Started    int     `json:"started"`      // requests; where they are tried again, tries
 	Ended      int     `json:"ended"`
 	Failed     int     `json:"failed"` // of those that ended
 }

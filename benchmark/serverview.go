@@ -36,7 +36,8 @@ type ServerView struct {
 	// AtEnd says that tokens are counted when their request ends (SGLang up to 0.5.6): over a part much
 	// shorter than many requests the rates swing.
 	AtEnd bool `json:"counted_at_request_end,omitempty"`
-	// Coarse says that the part began or ended too far from a look for its length: the rates are rough.
+	// Coarse says that the part began or ended too far from a look for its length, or was not watched to its
+	// end: the rates are rough.
 	Coarse    bool `json:"coarse,omitempty"`
 	Restarted bool `json:"restarted,omitempty"` // a counter began again: the server did
 }
@@ -59,6 +60,7 @@ func (r *ServerRecord) View(from, to time.Time) (*ServerView, string) {
 	case r.product == "":
 		return nil, "the server's /metrics has no figure known here (SGLang's and vLLM's are)"
 	}
+	asked := to.Sub(from)
 	first, last := r.points[0].at, r.points[len(r.points)-1].at
 	if from.Before(first) {
 		from = first
@@ -73,7 +75,8 @@ func (r *ServerRecord) View(from, to time.Time) (*ServerView, string) {
 		Source: r.product, Seconds: to.Sub(from).Seconds(), Scrapes: len(r.points), Missed: r.missed, Restarted: r.restarted,
 		Total: r.totals(),
 	}
-	v.Coarse = r.apart(from)+r.apart(to) > time.Duration(mostDisagreement*float64(to.Sub(from)))
+	unsure := r.apart(from) + r.apart(to) + asked - to.Sub(from)
+	v.Coarse = float64(unsure) > mostDisagreement*float64(asked)
 	r.rates(v, from, to)
 	mean, most := r.gauge(figRunning, from, to)
 	v.RunningMean, v.RunningMax = told(mean), told(most)

@@ -66,7 +66,7 @@ func (w *ServerWatch) LookNow() {
 	}
 }
 
-// Stop looks a last time, unless ctx has ended, and returns what was seen.
+// Stop looks a last time, shortly if ctx has ended, and returns what was seen.
 func (w *ServerWatch) Stop(ctx context.Context) *ServerRecord {
 	w.looks.halt(ctx, w.lookAgain)
 	return w.record

@@ -14,7 +14,7 @@ const mostErrors = 5
 
 // report sums up a level whose clients are gone.
 func (lv *level) report() *Report {
-	r := &Report{Schema: ReportSchema, Pruned: lv.pruned, Cut: lv.cut, Warmup: lv.warmedUp, Passes: lv.feed.Passes()}
+	r := &Report{Schema: ReportSchema, Pruned: lv.pruned, Cut: lv.cut, Warmup: lv.warmedUp, Passes: lv.passes}
 	first := lv.settleWindows(r)
 	r.rates(first)
 	from := time.Duration(first) * lv.opts.Window
@@ -29,18 +29,18 @@ func (lv *level) report() *Report {
 	}
 	lv.ourselves(r, first)
 	lv.flag(r, first)
-	r.judge(lv.opts.Clock.Scale(), lv.stood)
+	r.judge(lv.opts.Clock.Scale(), lv.stood, int(lv.waited.Load()))
 	return r
 }
 
 // settleWindows decides the measured part; it returns its first window.
 func (lv *level) settleWindows(r *Report) (first int) {
 	end := lv.ledger.close(lv.opts.Clock.Now())
-	r.Windows = lv.windows
 	whole := len(lv.windows)
-	for k := whole; time.Duration(k)*lv.opts.Window < end; k++ {
-		r.Windows = append(r.Windows, lv.ledger.window(k))
+	for k := 0; k < whole || time.Duration(k)*lv.opts.Window < end; k++ {
+		r.Windows = append(r.Windows, lv.ledger.window(k)) // the whole ones too: what was stamped in time may have come late
 	}
+	copy(lv.windows, r.Windows)
 	behind := outputs(lv.measured())
 	from, steady := steadyFrom(behind)
 	if lv.opts.counted() {
@@ -181,14 +181,19 @@ func (lv *level) ourselves(r *Report, first int) {
 
 // flag adds the remarks a reader needs beside the figures.
 func (lv *level) flag(r *Report, first int) {
-	if !r.Steady {
+	switch {
+	case lv.opts.Arrivals != nil && pilesUp(lv.windows[min(first, len(lv.windows)):]):
+		r.Steady = false
+		r.note("not steady: the server does not keep up, %.0f requests in flight at the end; latencies grow with the length of the run",
+			r.Windows[len(r.Windows)-1].InFlight)
+	case !r.Steady:
 		r.note("not steady: %s", unsteady(len(lv.measured())))
-	}
-	if lv.opts.Arrivals != nil && pilesUp(lv.windows[min(first, len(lv.windows)):]) {
-		r.note("the server does not keep up: requests pile up, %.0f in flight at the end; latencies grow with the length of the run", r.Windows[len(r.Windows)-1].InFlight)
 	}
 	if r.Arrivals != nil && r.Arrivals.Late > 0 {
 		r.note("%d of %d requests were sent more than %.0f ms after their time", r.Arrivals.Late, r.Arrivals.Scheduled, mostLagRealMs)
+	}
+	if n := lv.waited.Load(); n > 0 {
+		r.note("%d requests waited because %d were in flight already, as many as the load allows; the wait is in their latency", n, lv.opts.Arrivals.MaxInFlight)
 	}
 	if wanted, got := r.Tokens.PromptWanted, lv.promptsGot; wanted > 0 && differs(got, wanted, promptDifference) {
 		r.note("prompts were not as long as wanted: %d tokens instead of %d (%+.1f%%)", got, wanted, 100*(float64(got)/float64(wanted)-1))

@@ -164,3 +164,30 @@ func TestTargetLoadTLS(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 }
+
+// TestTargetCarriesLoad: replayed requests go the same ways as the small calls.
+func TestTargetCarriesLoad(t *testing.T) {
+	t.Parallel()
+	fake := &fakeServer{}
+	secure := httptest.NewTLSServer(fake.handler())
+	t.Cleanup(secure.Close)
+	socket := filepath.Join(t.TempDir(), "s.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &httptest.Server{Listener: l, Config: &http.Server{Handler: fake.handler()}}
+	local.Start()
+	t.Cleanup(local.Close)
+	blind, err := benchmark.LoadTLS("", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]benchmark.Target{"TLS": {URL: secure.URL, TLS: blind}, "socket": {URL: "unix://" + socket}} {
+		feed := benchmark.NewFeed(lengths(8, 16, 4), 0, 8, "", testPalette())
+		r, err := benchmark.Run(t.Context(), target, feed, benchmark.Options{Concurrency: 4, Requests: 8}, nil)
+		if err != nil || r.Requests.OK != 8 || r.Tokens.Got != 32 {
+			t.Errorf("%s: %v, %+v", name, err, r)
+		}
+	}
+}

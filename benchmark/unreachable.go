@@ -54,21 +54,30 @@ func keyRefused(t Target, path string, status int, answer string) *Unreachable {
 	return &Unreachable{URL: withoutSecrets(t.URL), Why: WhyKey, what: what}
 }
 
+// languageTimeout bounds the trial of the other language, in real time.
+const languageTimeout = 3 * time.Second
+
 func isDialError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// unreachable turns the error of a first call into what it means. Where a server of https may have been
-// asked in plain http it tries: that fails in many ways.
+// unreachable turns the error of a first call into what it means. Whether http and https were confused is
+// tried out where the error does not tell: that fails in many ways.
 func unreachable(ctx context.Context, t Target, err error) *Unreachable {
 	u := &Unreachable{URL: withoutSecrets(t.URL), Err: err}
 	u.Why, u.what = explain(t, err)
-	if u.Why == WhyOther && t.wantsTLS(ctx) {
+	switch {
+	case u.Why != WhyOther:
+	case t.wantsTLS(ctx):
 		return wantsTLS(t, err)
+	case t.wantsPlain(ctx):
+		u.Why, u.what = WhyNoTLS, noTLS
 	}
 	return u
 }
+
+const noTLS = "does not speak TLS; write http:// instead of https://"
 
 func wantsTLS(t Target, err error) *Unreachable {
 	return &Unreachable{URL: withoutSecrets(t.URL), Why: WhyWantsTLS, Err: err, what: "does not understand http; it speaks TLS: write https:// instead"}
@@ -90,20 +99,18 @@ func explain(t Target, err error) (Why, string) {
 		return WhyName, fmt.Sprintf("the name %q is not known here (%s); is it spelled right?", name.Name, name.Err)
 	case strings.HasPrefix(t.URL, "unix:") && errors.Is(err, fs.ErrNotExist):
 		return WhyNoSocket, "there is no such socket; is the server or the forward up?"
-	case errors.Is(err, fs.ErrPermission):
+	case strings.HasPrefix(t.URL, "unix:") && errors.Is(err, fs.ErrPermission):
 		return WhyNoSocket, "we may not use this socket: " + reason(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return WhyRefused, "nobody listens there; is the server up (SGLang opens its port only after loading), and is the port right?"
 	case errors.As(err, &record):
-		return WhyNoTLS, "does not speak TLS; write http:// instead of https://"
+		return WhyNoTLS, noTLS
 	case errors.As(err, &host):
 		return WhyCertificate, reason(err) + "; give the name the certificate is for"
 	case errors.As(err, &authority), errors.As(err, &invalid):
 		return WhyCertificate, "its certificate is not trusted here: " + reason(err) + "; give the file of its authority (--cacert), or take any certificate (--insecure)"
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return WhyTimeout, "no answer: " + reason(err) + "; is the address right, and is a firewall between?"
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return WhyNoTLS, "does not speak TLS; write http:// instead of https://"
 	}
 	return WhyOther, "no answer that can be read: " + reason(err)
 }
@@ -120,7 +127,7 @@ func (t Target) wantsTLS(ctx context.Context) bool {
 	if err != nil || a.network != "tcp" || a.secure {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, languageTimeout)
 	defer cancel()
 	conn, err := t.dial(ctx)
 	if err != nil {
@@ -133,4 +140,18 @@ func (t Target) wantsTLS(ctx context.Context) bool {
 	// A server that wants a certificate of ours, or another version, speaks TLS too: it answers with an alert.
 	var alert *net.OpError
 	return err == nil || errors.As(err, &alert) && alert.Op == "remote error"
+}
+
+// wantsPlain reports whether the target was named as https and answers plain http. Nothing of ours is sent
+// along: no key goes unencrypted.
+func (t Target) wantsPlain(ctx context.Context) bool {
+	a, err := t.address()
+	if err != nil || !a.secure {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, languageTimeout)
+	defer cancel()
+	plain := Target{URL: "http://" + strings.ReplaceAll(a.addr, "%", "%25"), Dial: t.Dial}
+	_, _, err = plain.call(ctx, http.MethodGet, "/v1/models", nil, 0)
+	return err == nil || errors.Is(err, errRedirect)
 }

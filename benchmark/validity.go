@@ -23,8 +23,9 @@ const (
 )
 
 // judge sets Valid, and otherwise what is wrong and what to do. Failures come before the client's limits: a
-// client that waits for a broken server has no fault of its own; one that stood still has made them.
-func (r *Report) judge(scale float64, stood time.Duration) {
+// client that waits for a broken server has no fault of its own; one that stood still has made them. held is how
+// many requests waited for others because no more were allowed in flight.
+func (r *Report) judge(scale float64, stood time.Duration, held int) {
 	r.Invalid, r.Advice = "", ""
 	lag := r.Client.SendLagMs.P99
 	failed := r.Requests.Sent - r.Requests.OK
@@ -49,9 +50,16 @@ func (r *Report) judge(scale float64, stood time.Duration) {
 		r.Advice = fmt.Sprintf("the load generator used %.0f%% of its cores; give it more of them or fewer clients%s", 100*r.Client.CPUShare, slower(scale))
 	case r.E2Ems != nil && lag > mostLagOfE2E*r.E2Ems.P50 && lag/scale > mostLagRealMs:
 		r.Invalid = InvalidClientLimited
-		r.Advice = fmt.Sprintf("one request in a hundred left %.0f ms late or more; the load generator needs CPU that something else takes%s", lag/scale, slower(scale))
+		r.Advice = fmt.Sprintf("one request in a hundred left %.0f ms late or more; %s", lag/scale, lagAdvice(scale, held))
 	}
 	r.Valid = r.Invalid == ""
+}
+
+func lagAdvice(scale float64, held int) string {
+	if held > 0 {
+		return fmt.Sprintf("%d waited because no more were allowed in flight: raise that limit or lower the rate", held)
+	}
+	return "the load generator needs CPU that something else takes" + slower(scale)
 }
 
 // slower is the advice that only a simulated host can follow.

@@ -132,9 +132,6 @@ func (l *ledger) close(at time.Time) time.Duration {
 	return time.Duration(l.end.Load())
 }
 
-// ended is when the measured time ended; only after close.
-func (l *ledger) ended() time.Time { return l.start.Add(time.Duration(l.end.Load())) }
-
 // window is the k-th window, cut at the end of the measured time.
 func (l *ledger) window(k int) Window {
 	l.gather()

@@ -123,8 +123,8 @@ func arrayIn(b *fileBytes, firstLine []byte) (array bool, key string, err error)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errTooLong) {
 			return false, "", b.readError(a.line, err)
 		}
-		if !ok || err != nil {
-			return false, "", nil
+		if err != nil || !ok {
+			return false, "", nil //nolint:nilerr // a text that ends or breaks before such a list has rows of another kind
 		}
 		if c, err := a.token(); err == nil && c == '[' {
 			return true, list, nil

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ func fillValue(t *testing.T, v reflect.Value) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(night))
+		return
+	}
+	if v.Type() == reflect.TypeFor[json.RawMessage]() {
+		v.SetBytes([]byte(`"x"`))
 		return
 	}
 	switch v.Kind() {

@@ -26,7 +26,7 @@ func newCompareCommand() *cobra.Command {
 		Long: "Compares two sides: better, worse, no difference found, or not confirmed. A side is\n" +
 			"  - reports of sgtune replay --out: a file, several with commas between (a.json,b.json), or a folder of *.json;\n" +
 			"    names that the shell expands stand around a double dash: base/*.json -- new/*.json\n" +
-			"  - a trial of a study: STUDY:12, STUDY:baseline or STUDY:best, plainly 12 with --study STUDY. Its configuration\n" +
+			"  - a trial of a study: STUDY:12, STUDY:baseline or STUDY:best, plainly 12 of the newest study. Its configuration\n" +
 			"    counts with its confirmation launches, or with all its launches where it has none.\n\n" +
 			"One report or launch is one value: requests and windows of the same run are not independent. An answer needs\n" +
 			"three of each side, best taken in turns; the 95% t-interval of the difference of log(value) decides. With fewer\n" +
@@ -59,7 +59,7 @@ func newCompareCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.db, "db", defaultDB, "database file of the trials")
-	f.StringVar(&o.study, "study", "", "study of the trials: then 12, baseline and best may stand alone")
+	f.StringVar(&o.study, "study", "", "study of trials that stand alone: 12, baseline, best (default: the newest)")
 	f.StringVar(&o.metric, "metric", "", "what to compare: output_tok_s, requests_s, goodput, concurrency, or ttft_, tpot_, itl_, e2e_ with p50, p90, p95, p99, mean, max\n(default: the objective both studies have, else output_tok_s)")
 	f.Float64Var(&o.level, "level", 0, "load level to compare at, clients or requests/s (default: a trial's best one; of reports the one with the best value)")
 	f.BoolVar(&o.json, "json", false, "print JSON")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sgtune/benchmark"
+	"sgtune/web"
 )
 
 // runFacts are what should be alike on both sides, in words; "" is unknown and warns of nothing. What two
@@ -49,14 +50,45 @@ func (s *side) distinct(of func(l *comparedLaunch) string) []string {
 // another salt tokenize within this.
 const lengthsDiffer = 0.02
 
-// warnings are what a reader must know before believing the answer.
-func warnings(base, candidate *side) []string {
-	var out []string
-	for _, s := range []*side{base, candidate} {
-		if s.simulated() {
-			out = append(out, s.role+" is SIMULATED: its figures are a model's, not a machine's")
+// warnings are those of the sides and of the studies they come from.
+func (c *comparison) warnings() []string {
+	out := warnings(c.sides[0], c.sides[1])
+	a, b := c.studies[0], c.studies[1]
+	if a == nil || b == nil {
+		out = append(out, hitWarning(c.sides[0], c.sides[1])...)
+	}
+	switch {
+	case a != nil && b != nil && a.Name != b.Name:
+		out = append(out, studyDifferences(a, b)...)
+	case (a == nil) != (b == nil):
+		out = append(out, "one side is a trial, the other a replay: see for yourself that workload and cache state were the same")
+	}
+	if c.metric.name == "goodput" && len(c.result.Base.Facts["slo"]+c.result.Candidate.Facts["slo"]) == 0 && a == nil && b == nil {
+		out = append(out, "no SLO was given to these replays: their goodput is all requests that were answered")
+	}
+	for _, s := range c.sides {
+		for _, note := range s.notes {
+			out = append(out, s.role+": "+note)
 		}
 	}
+	return append(out, c.overlap()...)
+}
+
+// overlap tells of a launch that stands on both sides.
+func (c *comparison) overlap() []string {
+	for _, l := range c.sides[0].launches {
+		for _, other := range c.sides[1].launches {
+			if l.digest == other.digest && l.digest != [32]byte{} || c.studies[0] != nil && c.studies[1] != nil && c.studies[0].Name == c.studies[1].Name && l.name == other.name {
+				return []string{fmt.Sprintf("%s and %s are the same %s", l.name, other.name, c.sides[0].noun)}
+			}
+		}
+	}
+	return nil
+}
+
+// warnings are what a reader must know before believing the answer.
+func warnings(base, candidate *side) []string {
+	out := simulatedWarning(base, candidate)
 	for _, fact := range factNames {
 		a, b := base.distinct(fact.of), candidate.distinct(fact.of)
 		switch {
@@ -67,7 +99,7 @@ func warnings(base, candidate *side) []string {
 				}
 			}
 		case len(a) == 1 && len(b) == 1 && a[0] != b[0]:
-			out = append(out, fmt.Sprintf("%s differs: base %s, candidate %s", fact.name, a[0], b[0]))
+			out = append(out, fmt.Sprintf("%s differs: base %s; candidate %s", fact.name, a[0], b[0]))
 		}
 	}
 	out = append(out, lengthWarnings(base, candidate)...)
@@ -75,6 +107,30 @@ func warnings(base, candidate *side) []string {
 		out = append(out, s.qualityWarnings()...)
 	}
 	return append(out, orderWarning(base, candidate)...)
+}
+
+// simulatedWarning labels what no machine has measured, and says how coarse its latencies are.
+func simulatedWarning(base, candidate *side) []string {
+	who := ""
+	switch {
+	case base.simulated() && candidate.simulated():
+		who = "both sides are"
+	case base.simulated():
+		who = "base is"
+	case candidate.simulated():
+		who = "candidate is"
+	default:
+		return nil
+	}
+	coarse := 0.0
+	for _, l := range slices.Concat(base.launches, candidate.launches) {
+		coarse = max(coarse, l.level.report.TTFTResolutionMs)
+	}
+	text := who + " SIMULATED: the figures are a model's, not a machine's"
+	if coarse > 0 {
+		text += fmt.Sprintf(", and no latency is known better than %s ms", web.Number(coarse))
+	}
+	return []string{text}
 }
 
 // lengthWarnings tell of prompts or answers that differ in length: then the sides did different work.
@@ -144,28 +200,18 @@ func (s *side) qualityWarnings() []string {
 // remarks are what the reports say of themselves beside that: interrupted, at odds with the server's own
 // figure, lengths that are approximate.
 func (s *side) remarks() []string {
-	var order []string
-	seen := map[string]int{}
+	var texts []string
 	for _, l := range s.launches {
 		for _, flag := range l.level.report.Flags {
-			if strings.HasPrefix(flag, "not steady") { // told already
-				continue
+			if !strings.HasPrefix(flag, "not steady") && !slices.Contains(texts, flag) { // steadiness is told already
+				texts = append(texts, flag)
 			}
-			if seen[flag] == 0 {
-				order = append(order, flag)
-			}
-			seen[flag]++
 		}
 	}
-	var out []string
-	for _, flag := range order {
-		of := ""
-		if len(s.launches) > 1 {
-			of = fmt.Sprintf(" (%d of %s)", seen[flag], count(len(s.launches), s.noun))
-		}
-		out = append(out, s.role+": "+flag+of)
+	if len(texts) == 0 {
+		return nil
 	}
-	return out
+	return []string{s.role + ": " + some(texts)}
 }
 
 // failures counts the requests that failed, over all launches.

@@ -13,10 +13,11 @@ import (
 	"sgtune/tuner"
 )
 
-// trialWord finds STUDY:12, STUDY:baseline and STUDY:best; a study's name has no colon.
-var trialWord = regexp.MustCompile(`^([^:/]+):([0-9]+|baseline|best)$`)
+// trialWord finds STUDY:12, STUDY:baseline and STUDY:best, and STUDY/12 as the folders of a study's files
+// are called; a study's name has neither sign.
+var trialWord = regexp.MustCompile(`^([^:/]+)[:/]([0-9]+|baseline|best)$`)
 
-// plainTrial finds what may stand alone with --study.
+// plainTrial finds a trial of --study, or of the newest study.
 var plainTrial = regexp.MustCompile(`^([0-9]+|baseline|best)$`)
 
 // operands reads both sides. base and candidate are what the person wrote for each: one word, or the
@@ -68,7 +69,7 @@ func (o *compareOptions) trial(words []string) (trialOperand, bool) {
 	if _, err := os.Stat(word); err == nil {
 		return trialOperand{}, false
 	}
-	if o.study != "" && plainTrial.MatchString(word) {
+	if plainTrial.MatchString(word) {
 		return trialOperand{o.study, word}, true
 	}
 	if m := trialWord.FindStringSubmatch(word); m != nil {
@@ -180,8 +181,6 @@ func noOperand(word string, err error) error {
 	switch {
 	case word == "":
 		return mistakef("sgtune compare", "an operand is empty; write a report, a folder, or a trial as STUDY:12")
-	case plainTrial.MatchString(word):
-		return mistakef(word, "is no file; a trial is written STUDY:%s, or plainly with --study STUDY", word)
 	case strings.HasPrefix(word, "-"):
 		return mistakef(word, "is no file; flags stand before `--`")
 	case !errors.Is(err, os.ErrNotExist):

@@ -104,7 +104,7 @@ func TestCompareUsage(t *testing.T) {
 		{"flags behind the dash", []string{one, "--", two, "--json"}, 2, "--json: is no file; flags stand before `--`"},
 		{"metric", []string{one, two, "--metric", "ttft95"}, 2, `--metric "ttft95" is not known`},
 		{"level", []string{one, two, "--level", "-4"}, 2, "--level -4 is no load"},
-		{"a number alone", []string{"12", two}, 2, "12: is no file; a trial is written STUDY:12"},
+		{"a number alone", []string{"12", two, "--db", filepath.Join(dir, "none.db")}, 2, "none.db"},
 		{"a wrong trial", []string{"night:last", two}, 2, "`last` should be a number, baseline or best"},
 		{"no database", []string{"night:1", two, "--db", filepath.Join(dir, "none.db")}, 2, "none.db"},
 		{"nothing", []string{"", two}, 2, "an operand is empty"},

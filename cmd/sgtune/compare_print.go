@@ -58,6 +58,9 @@ func (c *comparison) head(b *strings.Builder) {
 // title is the side's name and how many launches it has.
 func (s *side) title(n *comparedSide) string {
 	title := s.name
+	if first, last, many := firstAndLast(n.Launches); many && len(title) > widestTitle {
+		title = first + " to " + last
+	}
 	if len(n.Launches) != 1 || n.Launches[0] != s.name {
 		title += ": " + count(len(n.Launches), s.noun)
 		if s.noun == "launch" && len(n.Launches) > 0 {
@@ -68,6 +71,16 @@ func (s *side) title(n *comparedSide) string {
 		title += "  SIMULATED"
 	}
 	return title
+}
+
+// widestTitle is how long a list of files may be before only its ends are shown.
+const widestTitle = 80
+
+func firstAndLast(names []string) (first, last string, many bool) {
+	if len(names) < 2 {
+		return "", "", false
+	}
+	return names[0], names[len(names)-1], true
 }
 
 // factsText is what a side was measured with, on one line.
@@ -129,9 +142,9 @@ func (c *comparison) headings(first string) []string {
 	return []string{first, "base", "candidate", "change", "95% interval", ""}
 }
 
-// answered reports whether both sides have launches enough for intervals.
+// answered reports whether both sides have launches enough for intervals, and not only lucky ones.
 func (c *comparison) answered() bool {
-	return min(c.result.N[0], c.result.N[1]) >= benchmark.LeastLaunches
+	return min(c.result.N[0], c.result.N[1]) >= benchmark.LeastLaunches && !c.lucky()
 }
 
 // cells is one metric's line.

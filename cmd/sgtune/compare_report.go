@@ -218,28 +218,41 @@ func reportFacts(r *benchmark.Report) runFacts {
 	if s := r.Setup; s != nil {
 		f.model, f.server, f.endpoint = s.Model, s.Server, s.Endpoint
 	}
-	if w := r.Workload; w != nil {
-		f.workload = workloadText(w)
-	}
+	f.workload = workloadText(r.Setup, r.Workload)
 	if s := r.SLO; s != nil {
 		f.slo = sloText(s)
 	}
 	return f
 }
 
-// workloadText names a workload by what makes it another one.
-func workloadText(w *benchmark.Summary) string {
-	text := orNone(w.Format, "workload")
+// workloadText names a workload by what makes it another one: "chat.jsonl (mooncake, 1,200 requests, ...)",
+// "" when nothing is known.
+func workloadText(s *benchmark.Setup, w *benchmark.Summary) string {
+	name := ""
+	if s != nil {
+		name = s.Workload
+	}
+	if w == nil {
+		return name
+	}
+	var words []string
+	if w.Format != "" && w.Format != name { // a generated set is called as its format
+		words = append(words, w.Format)
+	}
 	if w.Requests > 0 {
-		text += fmt.Sprintf(", %s requests", grouped(w.Requests))
+		words = append(words, grouped(w.Requests)+" requests")
 	}
 	if t := w.InputTokens; t != nil {
-		text += fmt.Sprintf(", %s tokens in", grouped(int(t.Total)))
+		words = append(words, grouped(int(t.Total))+" tokens in")
 	}
 	if t := w.OutputTokens; t != nil {
-		text += fmt.Sprintf(", %s out", grouped(int(t.Total)))
+		words = append(words, grouped(int(t.Total))+" out")
 	}
-	return text
+	text := strings.Join(words, ", ")
+	if name != "" && text != "" {
+		return name + " (" + text + ")"
+	}
+	return name + text
 }
 
 func sloText(s *benchmark.SLOReport) string {

@@ -137,7 +137,7 @@ func (l *loadLevel) unfit(m metric) string {
 	case l.report.Advice != "":
 		return fmt.Sprintf("not valid (%s): %s", l.report.Invalid, l.report.Advice)
 	}
-	return fmt.Sprintf("not valid (%s)", l.report.Invalid)
+	return fmt.Sprintf("not valid (%s)", orNone(l.report.Invalid, "it does not say why"))
 }
 
 // values are the launches' figures at the levels picked; one that a launch lacks is left out.

@@ -24,7 +24,7 @@ func reportText(t *testing.T, tokS float64, changes map[string]any) []byte {
 		"concurrency": {"mean": 31.2, "peak": 32}, "output_tok_s": %g, "output_tok_s_low": %g, "output_tok_s_high": %g, "requests_s": %g,
 		"ttft_ms": {"p50": 220, "p90": 290, "p95": 330, "p99": 440, "mean": 242, "max": 660}, "tpot_ms": {"p50": 15.5, "p90": 20, "p95": 23.25, "p99": 31, "mean": 17, "max": 46},
 		"client": {"cpu_share": 0.12, "send_lag_ms": {"p99": 0.8}}, "steady": true, "valid": true, "cache_state": "flushed",
-		"setup": {"endpoint": "generate", "model": "/models/K", "server": "SGLang 0.5.23", "load": "32 clients"}}`, tokS, tokS*0.98, tokS*1.02, tokS/300)
+		"setup": {"endpoint": "generate", "model": "/models/K", "server": "SGLang 0.5.23", "load": "32 clients", "workload": "chat.jsonl"}}`, tokS, tokS*0.98, tokS*1.02, tokS/300)
 	var report map[string]any
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatal(err)
@@ -171,13 +171,15 @@ func TestCompareWarns(t *testing.T) {
 		want    []string // each in one warning; none: no warning
 	}{
 		{"alike", nil, nil},
-		{"cache state", map[string]any{"cache_state": "cold"}, []string{"cache state differs: base flushed, candidate cold"}},
-		{"load", map[string]any{"setup.load": "64 clients"}, []string{"load differs: base 32 clients, candidate 64 clients"}},
+		{"cache state", map[string]any{"cache_state": "cold"}, []string{"cache state differs: base flushed; candidate cold"}},
+		{"load", map[string]any{"setup.load": "64 clients"}, []string{"load differs: base 32 clients; candidate 64 clients"}},
 		{"arrivals", map[string]any{"setup.load": "2.5 requests/s, Poisson"}, []string{"candidate 2.5 requests/s, Poisson"}},
-		{"endpoint", map[string]any{"setup.endpoint": "chat"}, []string{"endpoint differs: base generate, candidate chat"}},
+		{"endpoint", map[string]any{"setup.endpoint": "chat"}, []string{"endpoint differs: base generate; candidate chat"}},
 		{"model", map[string]any{"setup.model": "/models/Q"}, []string{"model differs"}},
-		{"server", map[string]any{"setup.server": "vLLM 0.9"}, []string{"server differs: base SGLang 0.5.23, candidate vLLM 0.9"}},
-		{"workload", map[string]any{"workload": map[string]any{"format": "mooncake", "requests": 12}}, nil}, // the base's is not known
+		{"server", map[string]any{"setup.server": "vLLM 0.9"}, []string{"server differs: base SGLang 0.5.23; candidate vLLM 0.9"}},
+		{"workload", map[string]any{"workload": map[string]any{"format": "mooncake", "requests": 12}}, []string{"workload differs: base chat.jsonl; candidate chat.jsonl (mooncake, 12 requests)"}},
+		{"file", map[string]any{"setup.workload": "code.jsonl"}, []string{"workload differs: base chat.jsonl; candidate code.jsonl"}},
+		{"unknown file", map[string]any{"setup.workload": ""}, nil},
 		{"prompts", map[string]any{"tokens.prompt": 450000}, []string{"lengths differ: prompts have 1,096 tokens on average in base, 1,125 in candidate"}},
 		{"cache hits", map[string]any{"tokens.cached": 200000}, []string{"cache hits differ: 12.0% of the prompt tokens in base, 45.6% in candidate"}},
 		{"hardly longer prompts", map[string]any{"tokens.prompt": 446000}, nil},
@@ -185,8 +187,8 @@ func TestCompareWarns(t *testing.T) {
 		{"failures", map[string]any{"requests": map[string]any{"sent": 412, "ok": 400, "failed": map[string]any{"timeout": 10, "reset": 2}}}, []string{"candidate: 12 of 412 requests failed (reset, timeout)"}},
 		{"not steady", map[string]any{"steady": false}, []string{"candidate: throughput was not steady"}},
 		{"SLO", map[string]any{"slo": map[string]any{"ttft_ms": 2000}}, nil},
-		{"scaled time", map[string]any{"ttft_resolution_ms": 750}, []string{"candidate is SIMULATED"}},
-		{"remarks", map[string]any{"flags": []string{"not steady: it rose", "server disagrees by 7%"}}, []string{"candidate: server disagrees by 7%"}},
+		{"scaled time", map[string]any{"ttft_resolution_ms": 750}, []string{"candidate is SIMULATED: the figures are a model's, not a machine's, and no latency is known better than 750 ms"}},
+		{"remarks", map[string]any{"flags": []string{"not steady: it rose", "server disagrees by 7%", "ended early"}}, []string{"candidate: server disagrees by 7%; ended early"}},
 		{"two at once", map[string]any{"cache_state": "warm", "setup.model": "/models/Q"}, []string{"cache state differs", "model differs"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,6 +233,11 @@ func TestCompareOfTooManyInvalidReports(t *testing.T) {
 	if code != 1 || r.Answer != "not confirmed" || r.Low != nil || !strings.Contains(r.Text, "3 reports of candidate failed or are not valid") || r.N != [2]int{3, 3} {
 		t.Errorf("exit %d, %s", code, r.Text)
 	}
+	for _, row := range r.Rows {
+		if row.Answer != "not confirmed" || row.Low != nil {
+			t.Errorf("an answer among the rows: %+v", row)
+		}
+	}
 }
 
 func TestCompareOfOneInvalidReport(t *testing.T) {
@@ -249,7 +256,7 @@ func TestCompareOfOneInvalidReport(t *testing.T) {
 func TestCompareOfZero(t *testing.T) {
 	t.Parallel()
 	code, r := compared(t, reportFolder(t, map[string]any{"goodput_requests_s": 0}, 1000, 1001, 1002), reportFolder(t, map[string]any{"goodput_requests_s": 2}, 1000, 1003, 1004), "--metric", "goodput")
-	if code != 1 || r.Answer != "not confirmed" || r.Gain != nil || !strings.Contains(r.Text, "goodput requests/s 2 against 0; a value of 0 has no ratio") {
+	if code != 1 || r.Answer != "not confirmed" || r.Gain != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "no SLO was given") || !strings.Contains(r.Text, "goodput requests/s 2 against 0; a value of 0 has no ratio") {
 		t.Errorf("exit %d: %s", code, r.Text)
 	}
 }
@@ -298,7 +305,7 @@ func TestCompareLevels(t *testing.T) {
 	writeReport(t, b, levelsText(t, map[string]float64{"32 clients": 1942, "64 clients": 1890, "96 clients": 1600}, "32 clients", "64 clients", "96 clients"))
 	_, r := compared(t, a, b)
 	if math.Abs(*r.Gain-(1942.0/1900-1)) > 1e-9 || r.Base.Load != "64 clients" || r.Candidate.Load != "32 clients" || len(r.Levels) != 2 || r.Levels[0].Load != "32 clients" ||
-		math.Abs(*r.Levels[1].Change-(1890.0/1900-1)) > 1e-9 || !strings.Contains(strings.Join(r.Warnings, " "), "load differs: base 64 clients, candidate 32 clients") {
+		math.Abs(*r.Levels[1].Change-(1890.0/1900-1)) > 1e-9 || !strings.Contains(strings.Join(r.Warnings, " "), "load differs: base 64 clients; candidate 32 clients") {
 		t.Errorf("%s, %+v, %q", r.Text, r.Levels, r.Warnings)
 	}
 	if _, r := compared(t, a, b, "--level", "32"); math.Abs(*r.Gain-(1942.0/1842-1)) > 1e-9 || len(r.Warnings) != 0 {

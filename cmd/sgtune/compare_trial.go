@@ -14,7 +14,8 @@ import (
 	"sgtune/web"
 )
 
-// trialOperand is a trial as a person names it: STUDY:12, STUDY:baseline, STUDY:best.
+// trialOperand is a trial as a person names it: STUDY:12, STUDY:baseline, STUDY:best. Without a study it is
+// of the newest one.
 type trialOperand struct{ study, which string }
 
 // mostFailed is how many failed confirmation launches of a side an answer survives, as in the verdict of
@@ -24,6 +25,15 @@ const mostFailed = 2
 // trialSide is a trial's configuration with all its launches that count. Fresh launches of the
 // confirmation are preferred, as in the verdict: a search trial was chosen because its value is high.
 func trialSide(ctx context.Context, db *store.DB, o trialOperand) (*side, *tuner.Record, error) {
+	if o.study == "" {
+		all, err := db.Studies(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(all) > 0 {
+			o.study = all[0].Name
+		}
+	}
 	r, err := findStudy(ctx, db, o.study)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +79,8 @@ func (s *side) confirmed(own tuner.History, r *tuner.Record) {
 		case valued(t) && (r.Confirm == 0 || len(s.launches) < r.Confirm):
 			s.launches = append(s.launches, trialLaunch(r, t))
 		case valued(t): // beyond the number fixed beforehand
-		case t.State == trial.Failed && t.Void == "" && t.Verdict.Outcome != trial.Aborted:
+		case t.State == trial.Cancelled, t.Void != "", t.Verdict.Outcome == trial.Aborted: // the study was interrupted, not the launch at fault
+		default:
 			s.out, s.failed = append(s.out, leftOut{trialName(t), noValue(t)}), s.failed+1
 		}
 	}
@@ -136,7 +147,7 @@ func trialLaunch(r *tuner.Record, t *trial.Trial) *comparedLaunch {
 	}
 	f := runFacts{model: r.Server.Model, server: t.SGLang, cache: cacheText(t.Cache)}
 	if f.server != "" {
-		f.server = "SGLang " + f.server
+		f.server = "sglang " + f.server // as a replay names it
 	}
 	for _, level := range t.Levels {
 		if level.Report != nil {
@@ -173,7 +184,7 @@ func studyDifferences(base, candidate *tuner.Record) []string {
 		for _, name := range slices.Compact(names) {
 			knob := section == "server" && (strings.HasPrefix(name, "baseline.") || strings.HasPrefix(name, "passed."))
 			if a[name] != b[name] && !knob {
-				out = append(out, fmt.Sprintf("the studies differ in %s.%s: base %s, candidate %s", section, name, orNone(a[name], "not set"), orNone(b[name], "not set")))
+				out = append(out, fmt.Sprintf("the studies differ in %s.%s: base %s; candidate %s", section, name, orNone(a[name], "not set"), orNone(b[name], "not set")))
 			}
 		}
 	}

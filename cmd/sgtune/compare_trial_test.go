@@ -97,6 +97,8 @@ func TestCompareConfirmedTrials(t *testing.T) {
 		{"night:baseline", "night:best"},
 		{"night:0", "night:1"},
 		{"night:5", "night:8"},
+		{"night/0", "night/best"},
+		{"0", "best"},
 		{"baseline", "best", "--study", "night"},
 		{"0", "1", "--study", "night"},
 	} {
@@ -132,7 +134,7 @@ func TestCompareTrials(t *testing.T) {
 		{"a level that was not measured", []string{"night:0", "night:1", "--level", "41"}, 2, []string{"--level 41: night:0 was not measured at that load; it has 40, 80"}},
 		{"latency", []string{"night:0", "night:1", "--metric", "ttft_p95"}, 0, []string{"worse: TTFT p95 2,305 ms against 2,047 ms"}},
 		{"two studies", []string{"night:0", "other:0"}, 1, []string{
-			"the studies differ in workload.window: base 10s, candidate 20s", "server differs: base SGLang 0.5.23, candidate SGLang 0.5.10", "candidate is SIMULATED", "SIMULATED\n", "output tok/s 1,500",
+			"the studies differ in workload.window: base 10s; candidate 20s", "server differs: base sglang 0.5.23; candidate sglang 0.5.10", "candidate is SIMULATED", "SIMULATED\n", "output tok/s 1,500",
 		}},
 		{"waiting", []string{"night:0", "night:13"}, 1, []string{"trial 13 of night is waiting; compare it when it has ended"}},
 		{"unknown trial", []string{"night:0", "night:77"}, 2, []string{"study night has no trial 77"}},
@@ -153,6 +155,46 @@ func TestCompareTrials(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// More than two failed launches of a side leave the lucky ones, as in the verdict; interrupted ones do not.
+func TestConfirmedLaunches(t *testing.T) {
+	t.Parallel()
+	launch := func(number int, change func(*trial.Trial)) *trial.Trial {
+		l := ran(number, trial.RoleConfirm, winnerConfig, 2000+float64(number))
+		change(l)
+		return l
+	}
+	fine := func(*trial.Trial) {}
+	noLevel := func(l *trial.Trial) { l.Value, l.Best = nil, 0 }
+	failed := func(l *trial.Trial) {
+		l.State, l.Value, l.Verdict = trial.Failed, nil, trial.Verdict{Outcome: trial.Crashed}
+	}
+	aborted := func(l *trial.Trial) {
+		l.State, l.Value, l.Verdict = trial.Failed, nil, trial.Verdict{Outcome: trial.Aborted}
+	}
+	cancelled := func(l *trial.Trial) { l.State, l.Value = trial.Cancelled, nil }
+	void := func(l *trial.Trial) { l.Void = "throttled" }
+	for _, tt := range []struct {
+		name           string
+		changes        []func(*trial.Trial)
+		counts, failed int
+	}{
+		{"all", []func(*trial.Trial){fine, fine, fine}, 3, 0},
+		{"no more than were fixed", []func(*trial.Trial){fine, fine, fine, fine}, 3, 0},
+		{"failed and without a level", []func(*trial.Trial){failed, fine, noLevel, fine, failed, fine}, 3, 3},
+		{"interrupted", []func(*trial.Trial){aborted, cancelled, void, fine}, 1, 0},
+	} {
+		var own tuner.History
+		for i, change := range tt.changes {
+			own = append(own, launch(i, change))
+		}
+		var s side
+		s.confirmed(own, &tuner.Record{Confirm: 3})
+		if len(s.launches) != tt.counts || s.failed != tt.failed || len(s.out) != tt.failed {
+			t.Errorf("%s: %d count, %d failed (%v), want %d, %d", tt.name, len(s.launches), s.failed, s.out, tt.counts, tt.failed)
+		}
 	}
 }
 

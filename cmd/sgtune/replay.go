@@ -65,7 +65,7 @@ func (o *replayOptions) replay(ctx context.Context, given func(string) bool, std
 	if r.loads, err = o.loads(); err != nil {
 		return err
 	}
-	if r.target0, err = parseTarget(o.target); err != nil {
+	if r.precision, err = parseTarget(o.target); err != nil {
 		return err
 	}
 	if r.slo, err = parseSLO(o.slo); err != nil {
@@ -94,12 +94,15 @@ func (o *replayOptions) replay(ctx context.Context, given func(string) bool, std
 func (r *replayRun) fit() error {
 	o, w := r.options, r.workload
 	if o.asRecorded {
+		if benchmark.IsGenerated(o.workload) {
+			return usagef("%s has no arrival times; choose --concurrency or --rate", o.workload)
+		}
 		said := w.Timed && (o.timeUnit != "" || o.speed != 1) // the user knows what the times are
 		if err := w.CheckArrivals(); err != nil && !said {
-			return usagef("%w", err)
+			return fileMistake(o.workload, err)
 		}
 	}
-	r.summary = o.summarize(w)
+	r.summary, r.kinds = o.summarize(w), kindsOf(w)
 	r.plan()
 	return nil
 }
@@ -107,7 +110,7 @@ func (r *replayRun) fit() error {
 // dryRun prints what was understood of the workload.
 func (r *replayRun) dryRun() error {
 	if !r.options.json {
-		_, err := io.WriteString(r.stdout, r.mask(r.workloadText())+"\n")
+		_, err := io.WriteString(r.stdout, strings.TrimRight(r.mask(r.workloadText()), "\n")+"\n")
 		return err
 	}
 	text, err := reportJSON(r.summary)
@@ -128,7 +131,10 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	signal.Notify(survived, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it to go on
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -80,6 +80,7 @@ func (o *replayOptions) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.duration, "duration", 0, "length of the measured part of a level")
 	f.IntVar(&o.requests, "requests", 0, "send exactly so many requests and measure all of them")
 	f.IntVar(&o.warmup, "warmup", -1, "requests sent before the measured part, with texts of their own; 0 is none (default: 8, at most one a client and a tenth of --requests)")
+	f.Lookup("warmup").DefValue = "0" // its text says what happens
 	f.DurationVar(&o.window, "window", 0, "length of one window of throughput (default 1s to 10s)")
 	f.StringVar(&o.target, "target", "", "end a level early once the 95% interval of its throughput is within this, like 3%")
 	f.DurationVar(&o.ramp, "ramp", 0, "closed loop: start the clients evenly over this time")
@@ -140,8 +141,12 @@ func (o *replayOptions) check(given func(name string) bool) error {
 		value  int
 		lowest int
 	}{
-		{"block-tokens", o.blockTokens, 1}, {"output-tokens", o.outputTokens, 1}, {"requests", o.requests, 1},
-		{"warmup", o.warmup, 0}, {"retries", o.retries, 0}, {"max-in-flight", o.inFlight, 1},
+		{"block-tokens", o.blockTokens, 1},
+		{"output-tokens", o.outputTokens, 1},
+		{"requests", o.requests, 1},
+		{"warmup", o.warmup, 0},
+		{"retries", o.retries, 0},
+		{"max-in-flight", o.inFlight, 1},
 	} {
 		if given(flag.name) && flag.value < flag.lowest {
 			m.add("--%s %d: must be at least %d", flag.name, flag.value, flag.lowest)

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"sgtune/benchmark"
@@ -18,12 +16,13 @@ type replayRun struct {
 	stdout, stderr io.Writer
 	mask           func(string) string
 
-	loads    []replayLoad
-	target0  float64 // --target
-	slo      benchmark.SLO
-	workload *benchmark.Workload
-	summary  benchmark.Summary
-	end      levelEnd
+	loads     []replayLoad
+	precision float64 // --target
+	slo       benchmark.SLO
+	workload  *benchmark.Workload
+	kinds     rowKinds
+	summary   benchmark.Summary
+	end       levelEnd
 
 	server      *replayTarget
 	detected    benchmark.Server
@@ -60,15 +59,12 @@ const (
 	mostWindow    = 10 * time.Second
 	windowsWanted = 20 // of a level of known length
 	drainFor      = 5 * time.Minute
-	// leastView is the shortest measured part whose server figures can disagree with ours: they are read each
-	// 5 s, and what comes before and after is smeared into a shorter one.
-	leastView = 15 * time.Second
 )
 
 // plan decides how levels end.
 func (r *replayRun) plan() {
 	o := r.options
-	e := levelEnd{requests: o.requests, duration: o.duration, target: r.target0, window: o.window}
+	e := levelEnd{requests: o.requests, duration: o.duration, target: r.precision, window: o.window}
 	switch generated := r.generated(); {
 	case e.requests > 0 || e.duration > 0:
 	case e.target > 0 || generated:
@@ -110,83 +106,6 @@ func (r *replayRun) warmup(l replayLoad) int {
 	return r.end.warmup
 }
 
-// connect finds out what the server is and what prompts for it are made of. Nothing reaches its generation
-// endpoints.
-func (r *replayRun) connect(ctx context.Context) error {
-	o := r.options
-	for _, note := range r.server.notes {
-		r.screen.Say(note)
-	}
-	var err error
-	if r.detected, err = benchmark.Detect(ctx, r.server.Target); err != nil {
-		if ctx.Err() != nil || o.endpoint == "auto" || o.requests == 0 {
-			return fmt.Errorf("%w; is this the server's address, has it started?", err)
-		}
-		// The command line says everything that is needed: whoever counts requests gets them counted.
-		r.screen.Say(fmt.Sprintf("the server does not answer (%s); the requests are sent all the same", err))
-	}
-	r.chooseEndpoint()
-	if r.model = o.model; r.model == "" {
-		r.model = r.detected.Model
-	}
-	if r.palette, err = r.loadPalette(ctx); err != nil {
-		return err
-	}
-	r.salt = o.salt
-	if r.salt == "" && !r.texts() {
-		r.salt = newSalt()
-	}
-	r.calibration = &benchmark.Calibration{}
-	r.feed = r.newFeed(r.salt)
-	r.screen.Say(r.serverText())
-	return nil
-}
-
-// texts reports whether the workload brings its own texts, which are sent as they are.
-func (r *replayRun) texts() bool {
-	row := r.workload.Row(0)
-	return row.Text != "" || len(row.Turns) > 0
-}
-
-// newSalt makes prompts that no server has seen.
-func newSalt() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
-// chooseEndpoint takes the endpoint that was named, else the one that suits rows and server.
-func (r *replayRun) chooseEndpoint() {
-	if r.endpoint = r.options.endpoint; r.endpoint != "auto" {
-		return
-	}
-	row := r.workload.Row(0)
-	switch {
-	case len(row.Turns) > 0 && !r.detected.IDsOnly:
-		r.endpoint = benchmark.EndpointChat
-	case r.detected.Kind == benchmark.KindSGLang:
-		r.endpoint = benchmark.EndpointGenerate
-	default:
-		r.endpoint = benchmark.EndpointCompletions
-	}
-}
-
-// loadPalette asks the server which words are one token; one that cannot tell is sent words, and the
-// lengths are approximate.
-func (r *replayRun) loadPalette(ctx context.Context) (benchmark.Palette, error) {
-	if r.texts() {
-		return benchmark.WordPalette(""), nil // nothing is made of it but what sets passes apart
-	}
-	palette, err := benchmark.LoadPalette(ctx, r.server.Target)
-	if err == nil {
-		return palette, nil
-	}
-	if ctx.Err() != nil {
-		return palette, context.Cause(ctx)
-	}
-	return benchmark.WordPalette("the server does not tell its tokens (" + r.mask(err.Error()) + ")"), nil
-}
-
 // levels runs one level after the other. Each goes on with the next rows.
 func (r *replayRun) levels(ctx context.Context) error {
 	for i := range r.loads {
@@ -224,8 +143,11 @@ func (r *replayRun) measure(ctx context.Context, number int) (*benchmark.Report,
 	setup := r.setup(load)
 	r.csv.Level(number, load.String(), p.started)
 	opts := r.levelOptions(load)
-	opts.OnWindow = p.Window
 	watch, watchErr := benchmark.WatchServer(ctx, r.server.Target, opts.Clock, 0)
+	opts.OnWindow = func(w benchmark.Window) {
+		p.Window(w)
+		watch.LookNow()
+	}
 	power := watchEnergy(ctx, r.server)
 	report, err := benchmark.Run(ctx, r.server.Target, r.feed, opts, func(q benchmark.Request) {
 		p.Finished(q, time.Now())
@@ -271,12 +193,16 @@ func (r *replayRun) levelOptions(load replayLoad) benchmark.Options {
 
 // length is when a level ends at the latest, 0 when no time ends it.
 func (r *replayRun) length(load replayLoad) time.Duration {
-	d := r.end.duration
-	if a := load.arrivals; a != nil && a.Rate > 0 && r.end.requests > 0 {
-		byRate := time.Duration(float64(r.end.requests) / a.Rate * float64(time.Second))
-		if d == 0 || byRate < d {
-			return byRate
-		}
+	d, a := r.end.duration, load.arrivals
+	if a == nil || r.end.requests == 0 {
+		return d
+	}
+	seconds := float64(r.end.requests) / a.Rate
+	if recorded := r.summary.Arrivals; a.Process == benchmark.ArrivalsRecorded && recorded != nil {
+		seconds = recorded.DurationS / a.Speed * float64(r.end.requests) / float64(max(1, r.summary.Requests))
+	}
+	if scheduled := time.Duration(seconds * float64(time.Second)); d == 0 || scheduled < d {
+		return scheduled
 	}
 	return d
 }
@@ -284,7 +210,7 @@ func (r *replayRun) length(load replayLoad) time.Duration {
 func (r *replayRun) setup(load replayLoad) *benchmark.Setup {
 	return &benchmark.Setup{
 		Sgtune: version(), StartedAt: time.Now().UTC().Format(time.RFC3339), URL: r.server.shown, Endpoint: r.endpoint, Model: r.model,
-		Server: r.product(), Load: load.String(), Seed: r.options.seed, Salt: r.salt,
+		Server: r.product(), Workload: filepath.Base(r.options.workload), Load: load.String(), Seed: r.options.seed, Salt: r.salt,
 	}
 }
 
@@ -305,7 +231,7 @@ func (r *replayRun) view(report *benchmark.Report, record *benchmark.ServerRecor
 		return
 	}
 	report.Server = view
-	if text := view.Disagrees(report.OutputTokS); text != "" && to.Sub(from) >= leastView {
+	if text := view.Disagrees(report.OutputTokS); text != "" {
 		report.Flags = append(report.Flags, text)
 	}
 	if view.OutputTokS != nil {
@@ -343,47 +269,4 @@ func (r *replayRun) complete(report *benchmark.Report) {
 		}
 	}
 	report.Advice = r.mask(report.Advice)
-}
-
-// product is what the server calls itself.
-func (r *replayRun) product() string {
-	return strings.TrimSpace(r.detected.Product + " " + r.detected.Version)
-}
-
-// newFeed hands out the workload's prompts under a salt.
-func (r *replayRun) newFeed(salt string) benchmark.Feed {
-	feed := benchmark.NewFeedWith(r.workload, benchmark.FeedOptions{
-		Salt: salt, Palette: r.palette, Endpoint: r.endpoint, Open: r.options.stopAtEOS, Calibration: r.calibration,
-	})
-	if r.options.outputTokens > 0 {
-		return shortFeed{feed, r.options.outputTokens}
-	}
-	return feed
-}
-
-// shortFeed asks for answers of another length than the workload does.
-type shortFeed struct {
-	benchmark.Feed
-	output int // tokens
-}
-
-// Next implements benchmark.Feed.
-func (f shortFeed) Next() benchmark.Prompt { return f.shape(f.Feed.Next()) }
-
-// Learn implements benchmark.Learner.
-func (f shortFeed) Learn(p benchmark.Prompt, q benchmark.Request) {
-	if feed, ok := f.Feed.(benchmark.Learner); ok {
-		feed.Learn(p, q)
-	}
-}
-
-func (f shortFeed) shape(p benchmark.Prompt) benchmark.Prompt {
-	p.OutputTokens = f.output
-	if follow := p.Follow; follow != nil {
-		p.Follow = func(a benchmark.Answer) (benchmark.Prompt, time.Duration, bool) {
-			next, pause, ok := follow(a)
-			return f.shape(next), pause, ok
-		}
-	}
-	return p
 }

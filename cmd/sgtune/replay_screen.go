@@ -233,5 +233,5 @@ func (p *progress) left(passed time.Duration, finished int, rate float64) (time.
 			left, known = byCount, true
 		}
 	}
-	return max(0, left), known
+	return left, known && left > 0
 }

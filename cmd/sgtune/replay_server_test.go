@@ -3,15 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -194,12 +197,17 @@ func TestReplayShowsNoSecret(t *testing.T) {
 	const key = "correct-horse-battery"
 	code, stdout, stderr := replayOnce(t, dir, []string{"MY_KEY=" + key}, "--url", server.URL, "--endpoint", "completions", "--workload", "random",
 		"--random-input-len", "8", "--random-output-len", "2", "--requests", "10", "--concurrency", "2", "--warmup", "1",
-		"--api-key-env", "MY_KEY", "--out", "r.json", "--csv", "s.csv")
+		"--api-key-env", "MY_KEY", "--output-tokens", "5", "--out", "r.json", "--csv", "s.csv")
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if got := fake.requests[0].auth; got != "Bearer "+key {
 		t.Errorf("the server was told %q", got)
+	}
+	for i, q := range fake.requests {
+		if q.tokens != 5 {
+			t.Errorf("request %d asked for %d tokens, want the 5 of --output-tokens", i, q.tokens)
+		}
 	}
 	texts := map[string]string{"stdout": stdout, "stderr": stderr}
 	for _, name := range []string{"r.json", "s.csv"} {
@@ -270,6 +278,38 @@ func TestReplayOverASocket(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "all levels") {
 		t.Errorf("the closing table is missing:\n%s", stderr)
+	}
+}
+
+func TestReplayOverTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(&plainServer{})
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that hangs up is what is tested
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--url", server.URL, "--workload", "random", "--random-input-len", "8", "--random-output-len", "3", "--requests", "4", "--warmup", "0"}
+	for _, test := range []struct {
+		name string
+		args []string
+		code int
+		text string // in what is printed
+	}{
+		{"unknown certificate", nil, exitFailed, "certificate"},
+		{"named", []string{"--cacert", "ca.pem"}, exitDone, "4 sent, 4 ok"},
+		{"anyone", []string{"--insecure"}, exitDone, "4 sent, 4 ok"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := replayOnce(t, dir, nil, append(slices.Clone(args), test.args...)...)
+			if code != test.code || !strings.Contains(stdout+stderr, test.text) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, test.code, test.text, stdout, stderr)
+			}
+		})
 	}
 }
 

@@ -134,12 +134,15 @@ func (r *replayRun) cacheText(number int, p *benchmark.Report) string {
 		return "the server told no prompt tokens"
 	case p.Tokens.Cached == 0 && r.endpoint != benchmark.EndpointGenerate && !r.detected.CacheReport:
 		return "the server does not tell what was cached (SGLang: --enable-cache-report)"
-	case number > 0 && !r.options.flush || r.texts():
+	case number > 0 && !r.options.flush || r.kinds.texts:
 		return text
 	}
 	rows := r.workload
-	if sent := p.Requests.Sent + p.Warmup; number == 0 && sent < rows.Len() {
+	if sent := p.Requests.Sent + max(0, p.Warmup-r.warmup(r.loads[number])); number == 0 && sent < rows.Len() {
 		rows = rows.Part(0, sent)
+	}
+	if r.kinds.sessions { // each turn also finds the turns before it, which the file does not tell
+		return text + fmt.Sprintf("; at least %s repeat another conversation's prefix", sharePercent(rows.Reuse))
 	}
 	return text + fmt.Sprintf("; an endless cache would have had %s of these rows", sharePercent(rows.Reuse))
 }
@@ -171,7 +174,10 @@ func serverViewText(p *benchmark.Report) string {
 	var parts []string
 	if v := s.OutputTokS; v != nil {
 		text := web.Number(*v) + " output tok/s by its own count"
-		if p.OutputTokS > 0 {
+		switch {
+		case s.Coarse:
+			text = "about " + text + " (read too seldom for so short a part)"
+		case p.OutputTokS > 0:
 			text += fmt.Sprintf(" (%+.1f%%)", 100*(*v/p.OutputTokS-1))
 		}
 		parts = append(parts, text)

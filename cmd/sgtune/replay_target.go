@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"sgtune/benchmark"
@@ -81,13 +82,19 @@ func (t *replayTarget) headers(given []string) error {
 			t.Header = http.Header{}
 		}
 		t.Header.Add(name, value)
-		if len(value) >= leastInherited {
+		if len(value) >= leastInherited || secretHeader(name) {
 			_, word, _ := strings.Cut(value, " ") // Bearer KEY
 			t.secret(value)
 			t.secret(word)
 		}
 	}
 	return nil
+}
+
+// secretHeader reports whether a header's name says that its value is a secret.
+func secretHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "cookie", "password"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // apiKey takes the key from the environment. The common variable's key belongs to somebody's account
@@ -124,9 +131,13 @@ func (t *replayTarget) apiKey(variable string, safe bool, env func(string) strin
 	return nil
 }
 
+// leastSecret is the shortest value that is masked wherever it stands: shorter ones protect nothing, and are
+// in every other word.
+const leastSecret = 4
+
 // secret remembers a value that must not be shown.
 func (t *replayTarget) secret(value string) {
-	if value != "" {
+	if len(value) >= leastSecret {
 		t.secrets = append(t.secrets, value)
 	}
 }

@@ -207,6 +207,10 @@ func TestReplayTarget(t *testing.T) {
 			url: "http://127.0.0.1:1", header: http.Header{"X-Route": {"blue"}, "Authorization": {"Bearer my-long-token"}}, secrets: []string{"my-long-token", "unused"},
 		},
 		{
+			name: "short secret", args: []string{"--url=http://127.0.0.1:1", "--header=X-Api-Key=abc123"},
+			url: "http://127.0.0.1:1", header: http.Header{"X-Api-Key": {"abc123"}}, secrets: []string{"abc123"},
+		},
+		{
 			name: "password in the address", args: []string{"--url=https://me:correct-horse@gpu-box/llm"},
 			url: "https://gpu-box/llm", header: http.Header{"Authorization": {basic}}, secrets: []string{"correct-horse"},
 		},
@@ -369,5 +373,25 @@ func TestScreenWithoutTerminal(t *testing.T) {
 	}
 	if n := strings.Count(text, "1 client: "); n < 5 || n > 9 {
 		t.Errorf("%d lines of progress in five minutes, want a few", n)
+	}
+}
+
+func TestScreenOnATerminal(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := newReplayScreen(&out, func(text string) string { return text })
+	start := time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
+	s.now = func() time.Time { return start.Add(3 * time.Second) }
+	s.live, s.width = true, func() int { return 20 }
+	s.level = &progress{title: "1 client", started: start, requests: 5}
+	s.tick(plainFirst)
+	s.Say("a line")
+	s.Stop() // nothing was started
+	s.mu.Lock()
+	s.erase()
+	s.mu.Unlock()
+	const line = "1 client: 3s, 0 of…"
+	if want := "\r\x1b[J" + line + "\r\x1b[Ja line\n\r\x1b[J" + line + "\r\x1b[J"; out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
 	}
 }

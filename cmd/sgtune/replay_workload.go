@@ -1,12 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sgtune/benchmark"
+	"sgtune/tuner"
 	"sgtune/web"
 )
 
@@ -29,9 +34,35 @@ func (o *replayOptions) readWorkload(given func(string) bool) (*benchmark.Worklo
 	}
 	w, err := benchmark.ReadWorkloadAs(o.workload, read)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, fileMistake(o.workload, err)
 	}
 	return w, nil
+}
+
+// linePlace is the line that an error of a workload file names, behind the file's name.
+var linePlace = regexp.MustCompile(`^:(\d+)(?::(\d+))?: `)
+
+// fileMistake is an error of a workload file as a usage error that begins with the file's name.
+func fileMistake(path string, err error) error {
+	m := tuner.Mistake{File: path}
+	text, found := strings.CutPrefix(err.Error(), path)
+	if !found {
+		return usagef("%w", err)
+	}
+	if place := linePlace.FindStringSubmatch(text); place != nil {
+		m.Line, _ = strconv.Atoi(place[1]) // digits
+		m.Col, _ = strconv.Atoi(place[2])
+		m.Col, text = max(1, m.Col), text[len(place[0]):]
+	}
+	m.Text = strings.TrimPrefix(text, ": ")
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+	case strings.ContainsAny(path, "./"):
+		m.Text = "the workload does not exist; check the path"
+	default: // a word, no path
+		m.Text = "there is no such file, and no such set; generated sets are " + strings.Join(benchmark.GeneratedNames(), ", ")
+	}
+	return tuner.Problems{m}
 }
 
 // checkSource finds flags of files at a generated set, and of sets at a file.
@@ -167,9 +198,6 @@ func arrivalsText(s benchmark.Summary) string {
 	if a.CV != nil {
 		text += fmt.Sprintf(", variation of the gaps (CV) %s", web.Number(*a.CV))
 	}
-	if a.Absurd != "" {
-		text += "; " + a.Absurd
-	}
 	return text
 }
 
@@ -231,9 +259,11 @@ func (r *replayRun) serverText() string {
 	}[r.endpoint]
 	what := "texts as they are"
 	switch {
-	case !r.texts() && r.palette.Approximate:
+	case r.kinds.lengths && r.palette.Approximate:
 		what = r.palette.Note
-	case !r.texts():
+	case r.kinds.lengths && r.endpoint == benchmark.EndpointChat:
+		what = "words in one user message"
+	case r.kinds.lengths:
 		what = "token ids, prompts of exact length"
 	}
 	f.add("endpoint", "%s; %s", path, what)

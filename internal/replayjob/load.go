@@ -11,6 +11,7 @@ type Load struct {
 	Concurrency    int                 `json:"concurrency,omitempty"`
 	Endpoint       string              `json:"endpoint,omitempty"`
 	Model          string              `json:"model,omitempty"`
+	Continuous     bool                `json:"continuous_usage,omitempty"`
 	Arrivals       *benchmark.Arrivals `json:"arrivals,omitempty"`
 	Ramp           Duration            `json:"ramp,omitempty"`
 	Warmup         Duration            `json:"warmup,omitempty"`
@@ -40,6 +41,7 @@ func LoadOf(o benchmark.Options) Load {
 		Concurrency:    o.Concurrency,
 		Endpoint:       o.Endpoint,
 		Model:          o.Model,
+		Continuous:     o.ContinuousUsage,
 		Arrivals:       o.Arrivals,
 		Ramp:           Duration(o.Ramp),
 		Warmup:         Duration(o.Warmup),
@@ -59,21 +61,22 @@ func LoadOf(o benchmark.Options) Load {
 // Options is the other way of LoadOf.
 func (l Load) Options() benchmark.Options {
 	return benchmark.Options{
-		Concurrency:    l.Concurrency,
-		Endpoint:       l.Endpoint,
-		Model:          l.Model,
-		Arrivals:       l.Arrivals,
-		Ramp:           time.Duration(l.Ramp),
-		Warmup:         time.Duration(l.Warmup),
-		WarmupRequests: l.WarmupRequests,
-		Window:         time.Duration(l.Window),
-		Cap:            time.Duration(l.Cap),
-		Target:         l.Target,
-		Requests:       l.Requests,
-		PromptTokens:   l.PromptTokens,
-		Drain:          time.Duration(l.Drain),
-		Timeout:        time.Duration(l.Timeout),
-		Retries:        l.Retries,
-		SLO:            benchmark.SLO{TTFT: time.Duration(l.SLO.TTFT), TPOT: time.Duration(l.SLO.TPOT), E2E: time.Duration(l.SLO.E2E)},
+		Concurrency:     l.Concurrency,
+		Endpoint:        l.Endpoint,
+		Model:           l.Model,
+		ContinuousUsage: l.Continuous,
+		Arrivals:        l.Arrivals,
+		Ramp:            time.Duration(l.Ramp),
+		Warmup:          time.Duration(l.Warmup),
+		WarmupRequests:  l.WarmupRequests,
+		Window:          time.Duration(l.Window),
+		Cap:             time.Duration(l.Cap),
+		Target:          l.Target,
+		Requests:        l.Requests,
+		PromptTokens:    l.PromptTokens,
+		Drain:           time.Duration(l.Drain),
+		Timeout:         time.Duration(l.Timeout),
+		Retries:         l.Retries,
+		SLO:             benchmark.SLO{TTFT: time.Duration(l.SLO.TTFT), TPOT: time.Duration(l.SLO.TPOT), E2E: time.Duration(l.SLO.E2E)},
 	}
 }

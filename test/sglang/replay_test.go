@@ -174,7 +174,8 @@ func benchServing(t *testing.T, dir string, s *live, seed, requests, clients, in
 		TPOT       float64 `json:"mean_tpot_ms"`
 		E2E        float64 `json:"mean_e2e_latency_ms"`
 	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+	last := strings.NewReplacer("-Infinity", "null", "Infinity", "null", "NaN", "null").Replace(lines[len(lines)-1]) // Python's JSON
+	if err := json.Unmarshal([]byte(last), &r); err != nil {
 		t.Fatal(err)
 	}
 	return [4]float64{r.Throughput, r.TTFT, r.TPOT, r.E2E}
