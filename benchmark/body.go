@@ -1,15 +1,27 @@
 package benchmark
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 )
 
 // errNoIDs is a prompt of token ids for an endpoint that only takes messages.
 var errNoIDs = errors.New("a chat endpoint takes no token ids; prompts for it are made of words")
+
+// requestHead is the start of every request, up to the value of Content-Length.
+func requestHead(req *http.Request) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: sgtune\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n", req.URL.RequestURI(), req.URL.Host)
+	_ = req.Header.Write(&b) // a buffer takes everything
+	b.WriteString("Content-Length: ")
+	return b.Bytes()
+}
 
 // appendBody writes the JSON of one request. Output lengths are forced, ignore_eos and the wanted length,
 // unless the prompt is open; temperature 0 keeps the work the same in every trial. Fields the workload's own

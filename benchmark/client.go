@@ -108,15 +108,6 @@ func newSender(target Target, c senderConfig) (*sender, error) {
 	}, nil
 }
 
-// requestHead is the start of every request, up to the value of Content-Length.
-func requestHead(req *http.Request) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: sgtune\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n", req.URL.RequestURI(), req.URL.Host)
-	_ = req.Header.Write(&b) // a buffer takes everything
-	b.WriteString("Content-Length: ")
-	return b.Bytes()
-}
-
 // connect dials ahead, so that the first request does not wait for it.
 func (s *sender) connect(ctx context.Context) error {
 	if s.conn != nil {
@@ -154,6 +145,9 @@ func (s *sender) send(ctx context.Context, p Prompt, intended time.Time) answer 
 	} else {
 		s.body = body
 		err = s.exchange(ctx, p, &a)
+		if len(s.out) > mostKept {
+			s.out, s.body = nil, nil
+		}
 	}
 	if a.E2E == 0 {
 		a.E2E = s.clock.Now().Sub(intended)
@@ -163,17 +157,17 @@ func (s *sender) send(ctx context.Context, p Prompt, intended time.Time) answer 
 	return a
 }
 
-// idleLimit is how long a connection may lie idle before it is looked at first: servers hang up on idle ones
-// (SGLang's after five seconds), and the next request would find out too late.
+// idleLimit is how long a connection must have lain idle for a hang-up to be blamed on that: servers hang up on
+// idle ones (SGLang's after five seconds). Where that cannot be seen beforehand, the request is sent again.
 const idleLimit = 200 * time.Millisecond
 
 // exchange sends the body and reads the answer, on a new connection where the old one has gone.
 func (s *sender) exchange(ctx context.Context, p Prompt, a *answer) error {
 	waited := time.Since(s.idle)
-	if s.conn != nil && waited > idleLimit && s.conn.hungUp() {
+	if s.conn != nil && (s.used || waited > idleLimit) && s.conn.hungUp() {
 		s.close()
 	}
-	again := s.conn != nil && s.used && waited > idleLimit
+	again := s.conn != nil && s.used && waited > idleLimit && !s.conn.tellsHangUp()
 	heard, err := s.once(ctx, p, a)
 	if err != nil && !heard && again && ctx.Err() == nil && hungUpError(err) {
 		// It hung up on the idle connection just as the request was sent (RFC 9112, 9.3.1).
@@ -188,23 +182,21 @@ func hungUpError(err error) bool {
 
 // once is one try. heard tells whether any byte of an answer came.
 func (s *sender) once(ctx context.Context, p Prompt, a *answer) (heard bool, err error) {
-	limit := time.Time{}
 	if s.timeout > 0 {
-		limit = time.Now().Add(s.timeout)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, limit, errTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 		defer cancel()
 	}
 	if err := s.connect(ctx); err != nil {
 		a.Sent = s.clock.Now()
-		return false, timedOut(ctx, failure{kindOf(err), err})
+		return false, timedOut(ctx, failure{failedRefused, err})
 	}
 	stop := s.conn.interruptible(ctx)
 	a.Sent = s.clock.Now()
 	heard, err = s.talk(p, a)
-	clean := stop() && err == nil
+	undisturbed := stop()
 	s.used, s.idle = true, time.Now()
-	if !clean || !s.conn.reusable || !s.conn.finished {
+	if !undisturbed || !s.conn.idle() {
 		s.close()
 	}
 	return heard, timedOut(ctx, err)
@@ -241,23 +233,17 @@ func (s *sender) settle(ctx context.Context, p Prompt, a *answer, err error) {
 // talk writes the request and reads the answer: status, events, final figures.
 func (s *sender) talk(p Prompt, a *answer) (heard bool, err error) {
 	c := s.conn
+	c.start, c.end, c.finished = 0, 0, false // of the answer before
 	s.out = append(strconv.AppendInt(append(s.out[:0], s.head...), int64(len(s.body)), 10), "\r\n\r\n"...)
 	s.out = append(s.out, s.body...)
 	if _, err := c.net.Write(s.out); err != nil {
-		return false, failure{kindOf(err), fmt.Errorf("send the request: %w", err)}
-	}
-	if len(s.out) > mostKept {
-		s.out, s.body = nil, nil
+		return s.unsent(err)
 	}
 	if err := c.head(); err != nil {
 		return c.end > 0, failure{headKind(err), fmt.Errorf("wait for the answer: %w", err)}
 	}
 	if c.status != http.StatusOK {
-		text := c.excerpt()
-		if c.finished = c.rest() == nil; !c.finished {
-			c.reusable = false
-		}
-		return true, failure{failedStatus, fmt.Errorf("status %d: %s", c.status, excerpt(text))}
+		return true, s.refusal()
 	}
 	if c.media != "" {
 		return true, failure{failedStream, fmt.Errorf("%w but %s: %s", errNotStream, shorten(c.media, 60), excerpt(c.excerpt()))}
@@ -293,6 +279,7 @@ func (s *sender) events(p Prompt, a *answer) error {
 			}
 			return streamEnd(err)
 		}
+		event = s.reader.dense(event)
 		if c.at != booked {
 			s.tell(booked)
 			booked = c.at
@@ -313,22 +300,28 @@ func (s *sender) events(p Prompt, a *answer) error {
 		}
 	}
 	// The chunk that ends the body follows [DONE]. It is the last byte, and only a body read to its end
-	// frees the connection for the next request.
-	if err := c.rest(); err != nil {
-		return streamEnd(err)
+	// frees the connection for the next request. A body that only the connection's end ends is complete by now.
+	if !done || c.body != upToClose {
+		if err := c.rest(); err != nil {
+			return streamEnd(err)
+		}
 	}
 	a.E2E = c.at.Sub(a.Intended)
-	return s.conclude(a)
+	return s.conclude(a, booked)
 }
 
-// conclude takes the final figures from the answer's last event.
-func (s *sender) conclude(a *answer) error {
+// conclude takes the final figures from the answer's last event, which came at that time. Tokens without any text
+// (a lone end mark, a call of a tool without arguments) are only known from it.
+func (s *sender) conclude(a *answer, at time.Time) error {
 	end, err := s.reader.end()
 	if err != nil {
 		return failure{failedStream, err}
 	}
 	if end.Completion != a.Output && !s.reader.counted && a.Output > 0 {
 		s.spread(a.Output, end.Completion)
+	}
+	if a.Output == 0 && end.Completion > 0 {
+		a.TTFT = at.Sub(a.Intended)
 	}
 	s.fresh[0] += end.Completion - a.Output
 	if a.Prompt == 0 {

@@ -49,7 +49,7 @@ func (lv *level) client(ctx context.Context, s *sender) {
 	due := lv.opts.Clock.Now()
 	failures, follows := 0, false
 	var p Prompt
-	for lv.take() {
+	for lv.take(follows) {
 		if !follows {
 			p = lv.feed.Next()
 		}

@@ -45,7 +45,8 @@ type conn struct {
 
 	// The answer being read.
 	status   int
-	media    string // content type
+	media    string // content type, "" for an event stream
+	location string // of a redirect
 	body     framing
 	left     int64 // bytes left of the body, or of the present chunk
 	inChunk  bool  // a chunk's bytes or its line end are still to come
@@ -121,7 +122,7 @@ var crlf = []byte("\r\n")
 // head reads status line and headers of an answer.
 func (c *conn) head() error {
 	for {
-		c.status, c.media, c.body, c.left = 0, "", upToClose, 0
+		c.status, c.media, c.location, c.body, c.left = 0, "", "", upToClose, 0
 		c.inChunk, c.finished, c.reusable = false, false, true
 		if err := c.statusLine(); err != nil {
 			return err
@@ -182,15 +183,23 @@ func (c *conn) header(line []byte, length *int64) error {
 		}
 		c.body = inChunks
 	case bytes.EqualFold(name, []byte("Connection")):
-		if bytes.EqualFold(value, []byte("close")) {
-			c.reusable = false
-		} else if bytes.EqualFold(value, []byte("keep-alive")) {
-			c.reusable = true
+		for option := range bytes.SplitSeq(value, []byte(",")) {
+			if option = bytes.TrimSpace(option); bytes.EqualFold(option, []byte("close")) {
+				c.reusable = false
+			} else if bytes.EqualFold(option, []byte("keep-alive")) {
+				c.reusable = true
+			}
 		}
 	case bytes.EqualFold(name, []byte("Content-Type")):
-		if !bytes.HasPrefix(value, eventStreamMedia) { // no copy for the usual one
+		if n := len(eventStreamMedia); len(value) < n || !bytes.EqualFold(value[:n], eventStreamMedia) { // no copy for the usual one
 			c.media = string(value)
 		}
+	case bytes.EqualFold(name, []byte("Content-Encoding")):
+		if !bytes.EqualFold(value, []byte("identity")) { // we asked for nothing else
+			c.media = "compressed by " + string(value)
+		}
+	case bytes.EqualFold(name, []byte("Location")):
+		c.location = string(value)
 	}
 	return nil
 }
@@ -320,6 +329,10 @@ func chunkSize(line []byte) (n int64, ok bool) {
 	return n, len(line) > 0
 }
 
+// idle reports whether the connection may carry another request: its answer was read to its end, and nothing
+// came behind it.
+func (c *conn) idle() bool { return c.reusable && c.finished && c.start == c.end }
+
 // rest reads the body to its end.
 func (c *conn) rest() error {
 	for {
@@ -369,6 +382,12 @@ func (c *conn) hungUp() bool {
 		return true
 	})
 	return gone || err != nil
+}
+
+// tellsHangUp reports whether hungUp sees every hang-up that has arrived: through TLS and tunnels it does not.
+func (c *conn) tellsHangUp() bool {
+	_, plain := c.net.(syscall.Conn)
+	return plain
 }
 
 // interruptible makes a read or write of the connection end when ctx does; stop undoes it and reports whether

@@ -117,7 +117,7 @@ func TestConnNoticesAHangUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // a test's own
+	defer listener.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		c, err := listener.Accept()
@@ -130,7 +130,7 @@ func TestConnNoticesAHangUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close() //nolint:errcheck // a test's own
+	defer ours.Close()
 	theirs := <-accepted
 	c := newConn(ours, RealClock())
 	if c.hungUp() {
@@ -149,7 +149,7 @@ func TestConnNoticesAHangUp(t *testing.T) {
 func TestConnEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
-	defer theirs.Close() //nolint:errcheck // a test's own
+	defer theirs.Close()
 	c := newConn(ours, RealClock())
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := c.interruptible(ctx)

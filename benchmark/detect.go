@@ -14,6 +14,7 @@ import (
 // ServerKind is what answers at an address.
 type ServerKind string
 
+// The kinds of servers.
 const (
 	KindSGLang  ServerKind = "sglang"  // it tells its own settings
 	KindOpenAI  ServerKind = "openai"  // it lists models as OpenAI does
@@ -121,7 +122,7 @@ func (d *detection) ask(ctx context.Context, path string) (answer map[string]any
 		d.note("GET %s answered %d: %s", path, status, excerpt(body))
 	case status == http.StatusOK:
 		if json.Unmarshal(body, &answer) != nil || answer == nil {
-			return nil, false, nil // a web page for every path
+			return nil, false, nil //nolint:nilerr // a web page for every path
 		}
 		d.answered++
 		return answer, true, nil

@@ -38,6 +38,7 @@ var (
 	keyFinish     = []byte(`"finish_reason":`)
 	keyUsage      = []byte(`"usage":{`)
 	noUsage       = []byte(`"usage":null}`)
+	abortMark     = []byte(`"finish_reason":"abort"`) // SGLang's, also of an answer cut short by /abort_request
 	doneMark      = []byte("[DONE]")
 	textKeys      = map[string][][]byte{
 		EndpointCompletions: {[]byte(`"text":"`)},
@@ -86,16 +87,38 @@ type reader struct {
 	finish     place
 	text       [4]place
 
+	first   []byte // the event that brought the first tokens (generate)
+	total   int    // tokens so far (generate)
 	last    []byte // the event that ends the answer, as far as it came
 	usage   bool   // last holds usage (OpenAI's endpoints)
 	counted bool   // events carry counts of their own, so that no token was guessed
+	guessed bool   // a token was: later counts are of the whole answer
+	aborted bool   // by the server (OpenAI's endpoints)
+	spare   bytes.Buffer
 }
 
 func newReader(endpoint string) reader {
 	return reader{endpoint: endpoint, texts: textKeys[endpoint]}
 }
 
-func (r *reader) reset() { r.last, r.usage, r.counted = r.last[:0], false, false }
+func (r *reader) reset() {
+	r.first, r.last, r.total = r.first[:0], r.last[:0], 0
+	r.usage, r.counted, r.guessed, r.aborted = false, false, false, false
+}
+
+// dense is an event without the spaces that some servers write between its parts, as json.dumps of Python does.
+// It is valid until the next call.
+func (r *reader) dense(event []byte) []byte {
+	i := bytes.IndexByte(event, ':') + 1
+	if i <= 0 || i >= len(event) || event[i] != ' ' && event[1] != ' ' {
+		return event
+	}
+	r.spare.Reset()
+	if json.Compact(&r.spare, event) != nil {
+		return event // whoever reads it says so
+	}
+	return r.spare.Bytes()
+}
 
 // tokens is how many tokens the answer has after this event, before is how many it had.
 func (r *reader) tokens(event []byte, before int) int {
@@ -105,7 +128,10 @@ func (r *reader) tokens(event []byte, before int) int {
 		}
 		if at := r.completion.last(event, keyCompletion); at >= 0 {
 			if n, ok := digits(event[at:]); ok {
-				r.counted = true
+				if !r.counted {
+					r.first, r.counted = append(r.first[:0], event...), true
+				}
+				r.total = max(r.total, n)
 				return n
 			}
 		}
@@ -114,12 +140,16 @@ func (r *reader) tokens(event []byte, before int) int {
 	spoken := r.speaks(event)
 	if !bytes.HasSuffix(event, noUsage) && bytes.Contains(event, keyUsage) {
 		r.last, r.usage = append(r.last[:0], event...), true
-		if n, ok := number(event, keyCompletion); ok && spoken {
+		if n, ok := number(event, keyCompletion); ok && spoken && !r.guessed {
 			r.counted = true
 			return n
 		}
 	}
+	if !spoken && bytes.Contains(event, abortMark) {
+		r.aborted = true
+	}
 	if spoken && !r.counted {
+		r.guessed = true
 		return before + 1
 	}
 	return before
@@ -151,6 +181,7 @@ type final struct {
 var (
 	errNoUsage   = errors.New("the last event has no meta_info.completion_tokens")
 	errNoCount   = errors.New("no event had usage: the server does not honour stream_options.include_usage, so tokens cannot be counted")
+	errAborted   = errors.New("the server aborted the request")
 	errNoAnswer  = errors.New("the stream ended without an answer")
 	errNotStream = errors.New("the answer is not an event stream")
 )
@@ -158,10 +189,19 @@ var (
 // end is what the last event says.
 func (r *reader) end() (final, error) {
 	if r.endpoint == EndpointGenerate {
-		if len(r.last) == 0 {
+		if len(r.last) > 0 {
+			return decodeFinal(r.last)
+		}
+		if !r.counted {
 			return final{}, errNoAnswer
 		}
-		return decodeFinal(r.last)
+		f := final{Completion: r.total} // [DONE] came, a reason to finish did not
+		f.Prompt, _ = number(r.first, keyPrompt)
+		f.Cached, _ = number(r.first, keyCached)
+		return f, nil
+	}
+	if r.aborted {
+		return final{}, errAborted
 	}
 	if !r.usage {
 		return final{}, errNoCount
@@ -175,11 +215,12 @@ func (r *reader) end() (final, error) {
 
 // complete reports whether an answer that ended without [DONE] was complete all the same.
 func (r *reader) complete() bool {
+	at := bytes.LastIndex(r.last, keyFinish)
+	finished := at >= 0 && !bytes.HasPrefix(r.last[at+len(keyFinish):], []byte("null"))
 	if r.endpoint == EndpointGenerate {
-		at := bytes.LastIndex(r.last, keyFinish)
-		return at >= 0 && !bytes.HasPrefix(r.last[at+len(keyFinish):], []byte("null"))
+		return finished
 	}
-	return r.usage
+	return r.usage && (finished || at < 0) // usage alone comes behind the choices
 }
 
 // decodeFinal reads the last event of /generate. A request the server aborted is an error.
@@ -200,7 +241,7 @@ func decodeFinal(event []byte) (final, error) {
 	}
 	var reason struct{ Type, Message string }
 	if json.Unmarshal(e.Meta.Finish, &reason) == nil && reason.Type == "abort" {
-		return final{}, fmt.Errorf("the server aborted the request: %s", shorten(reason.Message, 200))
+		return final{}, fmt.Errorf("%w: %s", errAborted, shorten(reason.Message, 200))
 	}
 	return final{*e.Meta.Completion, e.Meta.Prompt, e.Meta.Cached}, nil
 }
@@ -236,13 +277,15 @@ type spoken struct {
 	text  []byte
 	ids   []int
 	delta bool // texts have turned out to be only what is new
+	whole bool // or all of the answer so far
 }
 
-func (s *spoken) reset() { s.text, s.ids, s.delta = s.text[:0], nil, false }
+func (s *spoken) reset() { s.text, s.ids, s.delta, s.whole = s.text[:0], nil, false, false }
 
 // add notes an event. SGLang's events hold the whole answer so far unless it was told to send only what is new.
 // Ids are whole when there are as many as the event counts; versions differ, and 0.5.5 has whole texts beside
-// new ids, so texts are told apart by themselves: a whole one begins with what came before and is longer.
+// new ids, so texts are told apart by themselves: a whole one begins with what came before and is longer. Once it
+// is known to be whole it may also be the same again, when a token completes no character.
 func (s *spoken) add(event []byte) {
 	var e struct {
 		Text string `json:"text"`
@@ -269,7 +312,10 @@ func (s *spoken) add(event []byte) {
 		s.ids = append(s.ids, e.IDs...)
 	}
 	switch {
-	case whole, !s.delta && len(e.Text) > len(s.text) && bytes.HasPrefix([]byte(e.Text), s.text):
+	case whole, s.whole && e.Text == string(s.text):
+		s.text = append(s.text[:0], e.Text...)
+	case !s.delta && len(e.Text) > len(s.text) && bytes.HasPrefix([]byte(e.Text), s.text):
+		s.whole = s.whole || len(s.text) > 0
 		s.text = append(s.text[:0], e.Text...)
 	default:
 		s.text, s.delta = append(s.text, e.Text...), s.delta || e.Text != ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"syscall"
 )
 
@@ -62,4 +63,31 @@ func kindOf(err error) string {
 		return failedTimeout
 	}
 	return failedReset
+}
+
+// unsent is why a request could not be written to its end. A server that wants no more of it, for one because the
+// prompt is too long, may have said so before it hung up (RFC 9112, 9.5).
+func (s *sender) unsent(err error) (heard bool, _ error) {
+	c := s.conn
+	if !hungUpError(err) || c.head() != nil || c.status == http.StatusOK {
+		return c.end > 0, failure{kindOf(err), fmt.Errorf("send the request: %w", err)}
+	}
+	c.reusable = false // the rest of the request is missing
+	return true, s.refusal()
+}
+
+// refusal is an answer of another status than 200. Once read to its end it leaves the connection good.
+func (s *sender) refusal() error {
+	c := s.conn
+	text := excerpt(c.excerpt())
+	for passed := 0; !c.finished && passed < mostHead; { // a longer one is not worth the connection
+		run, err := c.run()
+		if passed += len(run); err != nil {
+			break
+		}
+	}
+	if c.status/100 == 3 && c.location != "" {
+		text = fmt.Sprintf("%s, to %q", errRedirect, withoutSecrets(c.location))
+	}
+	return failure{failedStatus, fmt.Errorf("status %d: %s", c.status, text)}
 }

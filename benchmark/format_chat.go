@@ -33,15 +33,21 @@ type messageFields struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
+// text is what is said, under either of the two keys; empty without any.
+func (f *messageFields) text() json.RawMessage {
+	if len(f.Content) > 0 {
+		return f.Content
+	}
+	return f.Value
+}
+
 // message is the message without its other fields; ok is false when nobody says it, or it says nothing.
 func (f *messageFields) message() (m message, ok bool) {
 	name := f.Role
 	if name == "" {
 		name = f.From
 	}
-	if m.content = f.Content; len(m.content) == 0 {
-		m.content = f.Value
-	}
+	m.content = f.text()
 	if m.role, ok = roles[name]; !ok || len(m.content) == 0 && len(f.ToolCalls) == 0 {
 		return message{}, false
 	}
@@ -86,8 +92,8 @@ func textBytes(value json.RawMessage) int {
 // tokens estimates the length of what was said.
 func (m message) tokens() int { return m.bytes/bytesPerToken + 1 }
 
-// conversation reads the messages of a row, under either of the two keys.
-func conversation(text []byte) (messages []message, drop string) {
+// conversationFields reads the messages of a row, under either of the two keys.
+func conversationFields(text []byte) (said []messageFields, drop string) {
 	var j struct {
 		Conversations []messageFields `json:"conversations"`
 		Conversation  []messageFields `json:"conversation"`
@@ -96,16 +102,22 @@ func conversation(text []byte) (messages []message, drop string) {
 		return nil, badText(text)
 	}
 	if j.Conversations == nil {
-		j.Conversations = j.Conversation
+		return j.Conversation, ""
 	}
-	for i := range j.Conversations {
-		m, ok := j.Conversations[i].message()
+	return j.Conversations, ""
+}
+
+// conversation reads the messages of a row and who says them.
+func conversation(text []byte) (messages []message, drop string) {
+	said, drop := conversationFields(text)
+	for i := range said {
+		m, ok := said[i].message()
 		if !ok {
 			return nil, dropBadRow
 		}
 		messages = append(messages, m)
 	}
-	return messages, ""
+	return messages, drop
 }
 
 // wholeConversation reads the messages of a row with all their fields, and its tools.
@@ -188,23 +200,24 @@ func parseSpecForge(text []byte, e *entry) string {
 	return e.settleTurns()
 }
 
-// parseCustom reads SGLang's custom rows: message 0 is the prompt, message 1 tells how long the answer is.
+// parseCustom reads SGLang's custom rows: message 0 is the prompt, message 1 tells how long the answer is. Who
+// says them does not matter, and need not be there.
 func parseCustom(text []byte, e *entry) string {
-	messages, drop := conversation(text)
+	said, drop := conversationFields(text)
 	if drop != "" {
 		return drop
 	}
-	if len(messages) < 2 {
+	if len(said) < 2 {
 		return dropFewMessages
 	}
 	var prompt string
-	if json.Unmarshal(messages[0].content, &prompt) != nil {
+	if json.Unmarshal(said[0].text(), &prompt) != nil || len(said[1].text()) == 0 {
 		return dropBadRow
 	}
 	if prompt == "" {
 		return dropNoPrompt
 	}
-	e.row = Row{Text: prompt, OutputTokens: messages[1].tokens()}
+	e.row = Row{Text: prompt, OutputTokens: message{bytes: textBytes(said[1].text())}.tokens()}
 	return ""
 }
 

@@ -20,6 +20,11 @@ var csvFormats = []csvColumns{
 	{format: "burstgpt", time: "Timestamp", input: "Request tokens", output: "Response tokens", session: "Session ID"},
 	{format: "vidur", time: "arrived_at", input: "num_prefill_tokens", output: "num_decode_tokens", timeOptional: true},
 	{format: "trace", time: "timestamp", input: "input_length", output: "output_length", timeOptional: true},
+	// The same under the names that rows of JSON may have too, and guidellm's.
+	{format: "trace", time: "timestamp", input: "input_tokens", output: "output_tokens", timeOptional: true},
+	{format: "trace", time: "timestamp", input: "prompt_tokens", output: "completion_tokens", timeOptional: true},
+	{format: "trace", time: "timestamp", input: "prompt_tokens", output: "output_tokens", timeOptional: true},
+	{format: "trace", time: "timestamp", input: "prompt_tokens_count", output: "output_tokens_count", timeOptional: true},
 }
 
 // csvParser reads the rows under a header.

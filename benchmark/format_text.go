@@ -24,6 +24,7 @@ func parsePrompt(text []byte, e *entry) string {
 		Text         *string  `json:"text"`
 		OutputTokens *float64 `json:"output_tokens"`
 		OutputLength *float64 `json:"output_length"`
+		OutputCount  *float64 `json:"output_tokens_count"` // guidellm
 		MaxTokens    *float64 `json:"max_tokens"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -36,7 +37,7 @@ func parsePrompt(text []byte, e *entry) string {
 	if *prompt == "" {
 		return dropNoPrompt
 	}
-	output, open, drop := outputOf(first(r.OutputTokens, r.OutputLength, r.MaxTokens))
+	output, open, drop := outputOf(first(r.OutputTokens, r.OutputLength, r.OutputCount, r.MaxTokens))
 	e.row = Row{OutputTokens: output, Text: *prompt, Open: open}
 	return drop
 }

@@ -36,6 +36,7 @@ type level struct {
 	senders []*sender
 	over    bool // nothing more is sent
 	sent    int
+	begun   int // of those, the first ones of their conversations
 	ended   int
 	passes  int       // of the rows that were sent: a feed may be read ahead
 	last    time.Time // when the last request ended
@@ -99,17 +100,26 @@ func (lv *level) book(s *sender) {
 	}
 }
 
-// take reserves one request to send. The first client that gets none ends sending.
-func (lv *level) take() bool {
+// take reserves one request to send: a later turn of a conversation, or the begin of a new one. The first client
+// that gets none ends sending; but where only no new ones may begin, those that have begun go on.
+func (lv *level) take(follows bool) bool {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
-	if !lv.over && (lv.opts.Requests == 0 || lv.sent < lv.opts.Requests) {
-		lv.sent++
-		return true
+	switch {
+	case lv.over || lv.opts.Requests > 0 && lv.sent >= lv.opts.Requests:
+		lv.exhaust()
+		return false
+	case !follows && lv.allBegun():
+		return false
+	case !follows:
+		lv.begun++
 	}
-	lv.exhaust()
-	return false
+	lv.sent++
+	return true
 }
+
+// allBegun reports whether no further conversation may begin. lv.mu is held.
+func (lv *level) allBegun() bool { return lv.opts.Starts > 0 && lv.begun >= lv.opts.Starts }
 
 // exhaust ends sending from a client's side, and the measured part with it: from now on fewer requests are in
 // flight than the load asks for. But where most of the requests are in flight still, as with one for each

@@ -88,7 +88,7 @@ func (lv *level) scheduler(ctx context.Context, w *workers) {
 		if !lv.until(ctx, due) || !w.slot(ctx) {
 			return
 		}
-		if !lv.take() {
+		if !lv.take(false) {
 			w.free()
 			return
 		}
@@ -99,10 +99,13 @@ func (lv *level) scheduler(ctx context.Context, w *workers) {
 	}
 }
 
-// more reports whether anything may be sent; if not, sending is over.
+// more reports whether the schedule goes on. If nothing at all may be sent any more, sending is over.
 func (lv *level) more() bool {
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
+	if !lv.over && lv.allBegun() && (lv.opts.Requests == 0 || lv.sent < lv.opts.Requests) {
+		return false
+	}
 	if lv.over || lv.opts.Requests > 0 && lv.sent >= lv.opts.Requests {
 		lv.exhaust()
 		return false
@@ -207,7 +210,7 @@ func (w *workers) work(ctx context.Context, s *sender, j job) {
 		if !w.lv.until(ctx, j.due) || !w.slot(ctx) {
 			return
 		}
-		if !w.lv.take() {
+		if !w.lv.take(true) {
 			w.free()
 			return
 		}

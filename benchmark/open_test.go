@@ -225,6 +225,9 @@ func TestConversationsFollowTheirAnswers(t *testing.T) {
 		{"closed loop, the last is cut short", benchmark.Options{Concurrency: 1, Requests: 8}, 3, 8},
 		{"open loop", benchmark.Options{Arrivals: constant(0.1), Requests: 12}, 4, 12},
 		{"open loop, together", benchmark.Options{Arrivals: constant(1000), Requests: 12}, 12, 12},
+		{"closed loop, more clients than begin", benchmark.Options{Concurrency: 9, Requests: 12, Starts: 4}, 4, 12},
+		{"closed loop, fewer", benchmark.Options{Concurrency: 3, Requests: 12, Starts: 4}, 4, 12},
+		{"open loop, together, as many as begin", benchmark.Options{Arrivals: constant(1000), Requests: 12, Starts: 4}, 4, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtually(t, func(t *testing.T) {
@@ -250,6 +253,31 @@ func TestConversationsFollowTheirAnswers(t *testing.T) {
 				if a := r.Arrivals; a != nil && (a.Scheduled != c.begun || a.Late != 0) {
 					t.Errorf("arrivals = %+v", a)
 				}
+			})
+		})
+	}
+}
+
+// A conversation that broke off takes its later turns with it: the level ends when nothing is left to send.
+func TestConversationsThatBreakOffEndTheLevel(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]benchmark.Options{
+		"closed loop": {Concurrency: 3, Requests: 6, Starts: 2},
+		"open loop":   {Arrivals: constant(1000), Requests: 6, Starts: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				server := &fakeServer{ttft: 100 * time.Millisecond, fault: func(n int) string {
+					if n == 0 {
+						return "http_status"
+					}
+					return ""
+				}}
+				r, err := benchmark.Run(t.Context(), server.virtual(t), &talk{t: t, turns: 3, pause: time.Second, output: 4}, opts, nil)
+				if err != nil || r.Requests.Sent != 4 || r.Requests.OK != 3 {
+					t.Errorf("%+v, %v; want 4 requests, one of them failed", r.Requests, err)
+				}
+				near(t, "seconds", r.Seconds, 2.3, 0.2)
 			})
 		})
 	}

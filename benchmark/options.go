@@ -22,6 +22,7 @@ type Options struct {
 	Cap             time.Duration // the measured part ends here at the latest, after whole windows; the warm-up is at most as long again; 0 = no cap
 	Target          float64       // half-width of the 95% interval of throughput that ends the level early, 0.03; 0 = run to the cap
 	Requests        int           // stop after so many requests were sent, later turns of conversations included; 0 = no limit
+	Starts          int           // begin so many rows or conversations at most, and go on with those begun: clients that find none leave; 0 = no limit
 	PromptTokens    int64         // stop once the server has prefilled so many prompt tokens (fill), 0 = no limit
 	// Drain is how long requests in flight at the end may take before they are cut, 0 = 60 s. Where nothing
 	// but Requests ends the level, all of them are wanted: there it is how long nothing at all may arrive.
@@ -101,6 +102,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("a load level needs an end: a cap, a number of requests or of prompt tokens")
 	case o.Target < 0:
 		return o, fmt.Errorf("interval target %g: cannot be negative", o.Target)
+	case o.Starts < 0:
+		return o, fmt.Errorf("%d starts: cannot be negative", o.Starts)
 	case o.Retries < 0:
 		return o, fmt.Errorf("%d retries: cannot be negative", o.Retries)
 	case o.Ramp < 0:
@@ -145,6 +148,9 @@ func (o Options) clients() int {
 	}
 	if o.Requests > 0 {
 		n = min(n, o.Requests) // the others would find nothing to send
+	}
+	if o.Starts > 0 {
+		n = min(n, o.Starts)
 	}
 	return n
 }

@@ -21,8 +21,7 @@ func FewProcessors(ctx context.Context) (stop func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}
 	}
-	cores := runtime.NumCPU()
-	before := runtime.GOMAXPROCS(1)
+	before := runtime.GOMAXPROCS(1) // the cores, or fewer where a control group gives less
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -31,7 +30,7 @@ func FewProcessors(ctx context.Context) (stop func()) {
 		defer tick.Stop()
 		meter := NewCPUMeter()
 		last := meter.Read()
-		for n := 1; n < cores; {
+		for n := 1; n < before; {
 			select {
 			case <-ctx.Done():
 				return

@@ -74,7 +74,7 @@ func drift(windows []float64) float64 {
 // unsteady says why so many windows behind the warm-up were not called steady.
 func unsteady(windows int) string {
 	if windows < leastWindows {
-		return fmt.Sprintf("%d whole windows behind the warm-up are too few to tell, %d would be enough", windows, leastWindows)
+		return fmt.Sprintf("too few whole windows behind the warm-up to tell: %d, %d would be enough", windows, leastWindows)
 	}
 	return "throughput was still changing"
 }

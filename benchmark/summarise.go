@@ -193,7 +193,7 @@ func (lv *level) flag(r *Report, first int) {
 		r.note("%d of %d requests were sent more than %.0f ms after their time", r.Arrivals.Late, r.Arrivals.Scheduled, mostLagRealMs)
 	}
 	if n := lv.waited.Load(); n > 0 {
-		r.note("%d requests waited because %d were in flight already, as many as the load allows; the wait is in their latency", n, lv.opts.Arrivals.MaxInFlight)
+		r.note("%d requests waited: no more than %d may be in flight under this load; the wait is in their latency", n, lv.opts.Arrivals.MaxInFlight)
 	}
 	if wanted, got := r.Tokens.PromptWanted, lv.promptsGot; wanted > 0 && differs(got, wanted, promptDifference) {
 		r.note("prompts were not as long as wanted: %d tokens instead of %d (%+.1f%%)", got, wanted, 100*(float64(got)/float64(wanted)-1))

@@ -93,15 +93,18 @@ const (
 // CheckArrivals says what is wrong with replaying the rows at the times the file has: no times, or such
 // as no service sees, which usually means that the unit was guessed wrongly. Other ways of sending do not
 // mind.
-func (w *Workload) CheckArrivals() error {
+func (w *Workload) CheckArrivals() error { return w.CheckArrivalsAt(1) }
+
+// CheckArrivalsAt is CheckArrivals of times that are replayed so many times faster than the file has them.
+func (w *Workload) CheckArrivalsAt(speed float64) error {
 	if !w.Timed {
 		return fmt.Errorf("%s: has no arrival times to replay; choose --concurrency or --rate", w.Path)
 	}
 	g := w.known().gaps
-	duration := g.last - g.first
-	switch rate := g.rate(); {
+	duration := (g.last - g.first) / speed
+	switch rate := g.rate() * speed; {
 	case rate > maxRate:
-		return w.absurd(fmt.Sprintf("%d requests within %.4g s, %.4g requests/s", g.n, duration, rate))
+		return w.absurd(fmt.Sprintf("%d requests within %.4g s, %.0f requests/s", g.n, duration, rate))
 	case duration <= 0 && g.n > maxVolley:
 		return w.absurd(fmt.Sprintf("all %d requests at the same moment", g.n))
 	case duration > maxDuration.Seconds():

@@ -79,6 +79,9 @@ func TestCheckArrivals(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
+		if c.name == "seconds read as milliseconds" && (w.CheckArrivalsAt(0.1) != nil || w.CheckArrivalsAt(2) == nil) {
+			t.Errorf("at other speeds: %v, %v", w.CheckArrivalsAt(0.1), w.CheckArrivalsAt(2))
+		}
 		if shown := strings.Contains(strings.Join(w.Notes, "\n"), "arrival times can't be right"); shown != (c.want != "" && w.Timed) {
 			t.Errorf("%s: notes %q", c.name, w.Notes)
 		}
@@ -108,6 +111,9 @@ func TestContainers(t *testing.T) {
 		{"agentic on one line", `{"conversations":[[{"messages":[{"role":"user","content":"a"}]}],[]]}`, "agentic", 1, 1},
 		{"instruction", `{"instruction":"Sum up."}`, "prompts", 1, 0},
 		{"guidellm columns", "timestamp,input_length,output_length\n0.5,10,20\n1,11,21\n", "trace", 2, 0},
+		{"columns in another order", "completion_tokens,timestamp,prompt_tokens\n10,0.5,20\n11,1,21\n", "trace", 2, 0},
+		{"guidellm's counts", "prompt_tokens_count,output_tokens_count\n10,20\n", "trace", 1, 0},
+		{"SGLang custom without roles", `{"conversation":[{"content":"a"},{"value":"b"}]}` + "\n" + `{"conversation":[{"value":"a"},{}]}`, "sglang-custom", 1, 1},
 		{"quoted CSV", `"Timestamp","Model","Request tokens","Response tokens"` + "\n" + `1,"a, b",10,20` + "\n", "burstgpt", 1, 0},
 		{"Azure 2024", "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,10,20\n2024-05-10T00:00:01Z,10,20\n2024-05-10,1,1\n", "azure", 2, 1},
 		{"other names", `{"prompt_tokens":10,"completion_tokens":20}`, "trace", 1, 0},

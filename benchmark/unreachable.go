@@ -17,6 +17,7 @@ import (
 // Why says why a server cannot be used as it was named.
 type Why string
 
+// The reasons, a closed list.
 const (
 	WhyRefused     Why = "refused"     // nobody listens there
 	WhyNoSocket    Why = "no_socket"   // no such socket, or no right to it

@@ -22,6 +22,10 @@ const (
 	mostFailed    = 0.05 // share of requests
 )
 
+// leastBusy is the shortest measured part, in real time, whose CPU share means anything: in a shorter one the
+// requests themselves are most of it, whatever the server does.
+const leastBusy = 200 * time.Millisecond
+
 // judge sets Valid, and otherwise what is wrong and what to do. Failures come before the client's limits: a
 // client that waits for a broken server has no fault of its own; one that stood still has made them. held is how
 // many requests waited for others because no more were allowed in flight.
@@ -45,7 +49,7 @@ func (r *Report) judge(scale float64, stood time.Duration, held int) {
 	case r.OutputTokS == 0:
 		r.Invalid = InvalidClientHung
 		r.Advice = "not one token came in the measured part; is the server alive, are the windows long enough for its first token?"
-	case r.Client.CPUShare > mostCPUShare:
+	case r.Client.CPUShare > mostCPUShare && r.Seconds/scale >= leastBusy.Seconds():
 		r.Invalid = InvalidClientLimited
 		r.Advice = fmt.Sprintf("the load generator used %.0f%% of its cores; give it more of them or fewer clients%s", 100*r.Client.CPUShare, slower(scale))
 	case r.E2Ems != nil && lag > mostLagOfE2E*r.E2Ems.P50 && lag/scale > mostLagRealMs:

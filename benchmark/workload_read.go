@@ -41,13 +41,13 @@ func readWorkload(b *fileBytes, opts ReadOptions, keep int64) (*Workload, error)
 	}
 	w := &Workload{Path: b.path, Format: l.name, Dropped: s.dropped}
 	if s.kept == 0 {
-		return nil, w.nothing(l)
+		return nil, w.nothing(l, s.firstBad)
 	}
 	return w, s.finish(w)
 }
 
-// nothing is the error for a file without a usable row.
-func (w *Workload) nothing(l *layout) error {
+// nothing is the error for a file without a usable row; line is that of the first row, 0 without any.
+func (w *Workload) nothing(l *layout, line int) error {
 	if len(w.Dropped) == 0 {
 		return fmt.Errorf("%s: has no row; a row looks like %s", w.Path, l.format.example)
 	}
@@ -55,7 +55,7 @@ func (w *Workload) nothing(l *layout) error {
 	if l.name == "" {
 		example = examples()
 	}
-	return fmt.Errorf("%s: no usable row: %s; a row looks like %s", w.Path, w.droppedText(), example)
+	return fmt.Errorf("%s:%d: no usable row: %s; a row looks like %s", w.Path, line, w.droppedText(), example)
 }
 
 // droppedText lists the reasons, for example "bad_json 2, zero_input_tokens 1".
@@ -78,6 +78,7 @@ type scan struct {
 	dropped    map[string]int
 	number     int // rows so far, dropped ones too
 	kept       int
+	firstBad   int     // line of the first row that was dropped
 	entries    []entry // nil once they take more than keep
 	entryBytes int64
 	index      rowIndex
@@ -107,7 +108,9 @@ func (s *scan) read() error {
 		}
 		e := entry{room: room}
 		if drop := s.layout.parse(row.text, &e); drop != "" {
-			s.dropped[drop]++
+			if s.dropped[drop]++; s.firstBad == 0 {
+				s.firstBad = row.line
+			}
 		} else if err := s.take(&e, row); err != nil {
 			return fmt.Errorf("%s:%d: %w", s.file.path, row.line, err)
 		}

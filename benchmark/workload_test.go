@@ -115,6 +115,12 @@ not json
 	if diff := cmp.Diff(want, w.Dropped); diff != "" || w.Len() != 1 || w.Row(0).OutputTokens != 5 {
 		t.Errorf("%d rows (-want +got):\n%s", w.Len(), diff)
 	}
+	if w := read(t, write(t, `{"prompt":"a","output_tokens_count":7}`)); w.Row(0).OutputTokens != 7 || w.Row(0).Open {
+		t.Errorf("guidellm's count is not read: %+v", w.Row(0))
+	}
+	if w := read(t, write(t, `{"conversation":[{"content":"a b"},{"value":"12345678"}]}`)); w.Row(0).Text != "a b" || w.Row(0).OutputTokens != 3 {
+		t.Errorf("a custom row without roles: %+v", w.Row(0))
+	}
 }
 
 func TestReadWorkloadGuessesTheBlock(t *testing.T) {
@@ -158,7 +164,7 @@ func TestReadWorkloadErrors(t *testing.T) {
 		{"folder", folder, "", "is a folder"},
 		{"empty", write(t, ""), "", "is empty"},
 		{"blank lines", write(t, "\n \n"), "", "is empty"},
-		{"text", write(t, "once\nupon\n"), "", "no usable row: bad_json 2; a row looks like {"},
+		{"text", write(t, "\nonce\nupon\n"), "", "w.jsonl:2: no usable row: bad_json 2; a row looks like {"},
 		{"another CSV", write(t, "\na,b\n1,2\n"), "", `w.jsonl:2: neither JSON nor a known CSV header: "a,b"; a header looks like`},
 		{"array", write(t, "[1, 2]\n"), "", "no usable row: bad_row 2"},
 		{"another array", write(t, "[\n{\"a\":1}]\n"), "", "w.jsonl:2: no known workload format has the keys a;"},

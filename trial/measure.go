@@ -97,7 +97,7 @@ func (a *attempt) fill(ctx context.Context) error {
 	c, w := &a.t.Cache, a.Load.Workload
 	from, tokens := a.load.split, int64(0)
 	for ; from > 0 && tokens < c.FillWanted; from-- {
-		tokens += int64(w.Row(from-1).Input())
+		tokens += int64(w.Row(from - 1).Input())
 	}
 	from = max(0, from-a.highest()) // clients run ahead: without these the feed would begin again for their last rows
 	feed := benchmark.NewFeed(w, from, a.load.split, a.Load.Salt, a.load.palette)

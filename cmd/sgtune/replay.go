@@ -97,8 +97,8 @@ func (r *replayRun) fit() error {
 		if benchmark.IsGenerated(o.workload) {
 			return usagef("%s has no arrival times; choose --concurrency or --rate", o.workload)
 		}
-		said := w.Timed && (o.timeUnit != "" || o.speed != 1) // the user knows what the times are
-		if err := w.CheckArrivals(); err != nil && !said {
+		said := w.Timed && o.timeUnit != "" // the user knows what the times are
+		if err := w.CheckArrivals(); err != nil && !said && w.CheckArrivalsAt(o.speed) != nil {
 			return fileMistake(o.workload, err)
 		}
 	}

@@ -50,6 +50,8 @@ type rowKinds struct {
 	texts    bool // prompts are sent as they are
 	chats    bool // those are messages
 	sessions bool // some rows go on where another one ended
+
+	typical benchmark.Row // the first conversation, else the first row
 }
 
 // kindsOf looks at the first rows: files are of one kind, but for those whose format allows several.
@@ -58,6 +60,9 @@ func kindsOf(w *benchmark.Workload) rowKinds {
 	var k rowKinds
 	for i := range min(w.Len(), enough) {
 		row := w.Row(i)
+		if i == 0 || !k.chats && len(row.Turns) > 0 {
+			k.typical = row
+		}
 		k.sessions = k.sessions || row.Follows
 		k.chats = k.chats || len(row.Turns) > 0
 		k.texts = k.texts || len(row.Turns) > 0 || row.Text != ""
@@ -78,14 +83,14 @@ func (r *replayRun) chooseEndpoint() {
 	if r.endpoint = r.options.endpoint; r.endpoint != "auto" {
 		return
 	}
-	switch {
-	case r.kinds.chats && !r.detected.IDsOnly:
-		r.endpoint = benchmark.EndpointChat
-	case r.detected.Kind == benchmark.KindSGLang:
-		r.endpoint = benchmark.EndpointGenerate
-	default:
-		r.endpoint = benchmark.EndpointCompletions
+	endpoint, err := r.detected.Endpoint(r.kinds.typical)
+	if err != nil { // most servers speak as OpenAI does
+		if endpoint = benchmark.EndpointCompletions; r.kinds.chats {
+			endpoint = benchmark.EndpointChat
+		}
+		r.detected.Notes = append(r.detected.Notes, "the server says nothing of itself and is taken for one like OpenAI's; --endpoint generate, completions or chat says otherwise")
 	}
+	r.endpoint = endpoint
 }
 
 // loadPalette asks the server which words are one token; one that cannot tell is sent words, and the

@@ -21,7 +21,7 @@ func TestReportIsDocumented(t *testing.T) {
 		if i%2 == 0 {
 			continue // outside of backquotes
 		}
-		for _, word := range strings.FieldsFunc(part, func(r rune) bool { return !(r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }) {
+		for _, word := range strings.FieldsFunc(part, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
 			words[word] = true
 		}
 	}

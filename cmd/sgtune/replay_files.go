@@ -102,6 +102,9 @@ type csvFile struct {
 }
 
 func newCSVFile(path string, mask func(string) string) (*csvFile, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, usagef("--csv %s: is a folder; name a file in it", path)
+	}
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, usagef("--csv %s: cannot be written: %s; the folder must exist and be writable", path, reason(err))
@@ -112,7 +115,7 @@ func newCSVFile(path string, mask func(string) string) (*csvFile, error) {
 	return c, nil
 }
 
-// Level begins a load level; times of its requests count from start.
+// Level begins a load level, counted from 1; times of its requests count from start.
 func (c *csvFile) Level(number int, load string, start time.Time) {
 	if c != nil {
 		c.level, c.load, c.start = number, load, start
@@ -155,7 +158,13 @@ func (c *csvFile) Close() error {
 		return nil
 	}
 	c.rows.Flush()
-	err := errors.Join(c.rows.Error(), c.buffer.Flush(), c.file.Close())
+	err := c.rows.Error() // the same as that of Flush, where there are both
+	if flushErr := c.buffer.Flush(); err == nil {
+		err = flushErr
+	}
+	if closeErr := c.file.Close(); err == nil {
+		err = closeErr
+	}
 	c.file = nil
 	if err != nil {
 		return fmt.Errorf("write the samples to %s: %w", c.path, err)

@@ -68,11 +68,17 @@ func TestReplayWorkloadMistakes(t *testing.T) {
 	if err := os.WriteFile(odd, []byte("\n{\"colour\": \"red\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	fast := filepath.Join(t.TempDir(), "fast.jsonl")
+	if err := os.WriteFile(fast, []byte(strings.Repeat(`{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[]}`+"\n", 99)+`{"timestamp":10,"input_length":1,"output_length":1,"hash_ids":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name string
 		args []string
 		want string
 	}{
+		{"an absurd rate", []string{"--workload=" + fast, "--as-recorded"}, "9900 requests/s when read as milliseconds"},
+		{"a faster one", []string{"--workload=" + fast, "--as-recorded", "--speed=2"}, "9900 requests/s when read as milliseconds"},
 		{"no file", []string{"--workload=nowhere.jsonl"}, "nowhere.jsonl: the workload does not exist"},
 		{"no set", []string{"--workload=ramdom"}, "generated sets are random, "},
 		{"another format", []string{"--workload=" + odd}, odd + ":2:1: "},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -141,7 +142,7 @@ func (r *replayRun) measure(ctx context.Context, number int) (*benchmark.Report,
 	r.screen.Start(p)
 	defer r.screen.Stop()
 	setup := r.setup(load)
-	r.csv.Level(number, load.String(), p.started)
+	r.csv.Level(number+1, load.String(), p.started)
 	opts := r.levelOptions(load)
 	watch, watchErr := benchmark.WatchServer(ctx, r.server.Target, opts.Clock, 0)
 	opts.OnWindow = func(w benchmark.Window) {
@@ -183,12 +184,27 @@ func (r *replayRun) levelOptions(load replayLoad) benchmark.Options {
 	opts := benchmark.Options{
 		Endpoint: r.endpoint, Model: r.model, ContinuousUsage: r.detected.Kind == benchmark.KindSGLang || r.detected.Product == "vllm", Concurrency: load.clients, Arrivals: load.arrivals, Ramp: o.ramp,
 		WarmupRequests: r.warmup(load), Window: e.window, Cap: e.duration, Target: e.target, Requests: e.requests,
-		Drain: drainFor, Timeout: o.timeout, Retries: o.retries, SLO: r.slo,
+		Starts: r.starts(), Drain: drainFor, Timeout: o.timeout, Retries: o.retries, SLO: r.slo,
 	}
 	if opts.WarmupRequests > 0 { // their own texts: the measured ones must not be in the cache
 		opts.WarmupFeed = r.newFeed(fmt.Sprintf("%s/warmup %d", r.salt, len(r.reports)))
 	}
 	return opts
+}
+
+// starts is how many conversations may begin in a level that counts its requests: those of as many passes as it
+// takes, so that every one goes on to its last turn before another pass begins. 0 is no limit.
+func (r *replayRun) starts() int {
+	n := r.workload.Len()
+	for i := range n {
+		if _, follows := r.workload.Follow(i); follows {
+			n--
+		}
+	}
+	if r.end.requests == 0 || r.summary.Requests == n {
+		return 0
+	}
+	return n * ((r.end.requests + r.summary.Requests - 1) / r.summary.Requests)
 }
 
 // length is when a level ends at the latest, 0 when no time ends it.
@@ -231,12 +247,26 @@ func (r *replayRun) view(report *benchmark.Report, record *benchmark.ServerRecor
 		return
 	}
 	report.Server = view
-	if text := view.Disagrees(report.OutputTokS); text != "" {
+	if text := view.Disagrees(report.OutputTokS); text != "" && (longEnough(view) || farApart(view, report)) {
 		report.Flags = append(report.Flags, text)
 	}
 	if view.OutputTokS != nil {
 		report.ServerTokS = *view.OutputTokS
 	}
+}
+
+// leastCompared is the shortest measured part over which the server's rates can be held against ours to a percent:
+// they are read from it every few seconds.
+const leastCompared = 15 * time.Second
+
+func longEnough(view *benchmark.ServerView) bool {
+	return !view.Coarse && !view.AtEnd && view.Seconds >= leastCompared.Seconds()
+}
+
+// farApart reports whether server and client differ by more than a short part explains.
+func farApart(view *benchmark.ServerView, report *benchmark.Report) bool {
+	const much = 0.25
+	return view.OutputTokS != nil && math.Abs(*view.OutputTokS/report.OutputTokS-1) > much
 }
 
 // measuredPart is when the measured windows began and ended.
@@ -253,15 +283,22 @@ func measuredPart(report *benchmark.Report) (from, to time.Time, ok bool) {
 	return from, to, ok
 }
 
+// lengthsNote says how exact prompts of words are: what the server's counts have shown, and until they have shown
+// anything, that nobody knows.
+func (r *replayRun) lengthsNote() string {
+	if note := r.calibration.Note(); note != "" {
+		return note
+	}
+	return r.palette.Note
+}
+
 // complete adds workload and prompts, and takes out what nobody may see.
 func (r *replayRun) complete(report *benchmark.Report) {
 	summary := r.summary
 	summary.First = nil // --dry-run shows the rows
 	report.Workload = &summary
-	for _, note := range []string{r.palette.Note, r.calibration.Note()} {
-		if note != "" {
-			report.Flags = append(report.Flags, note)
-		}
+	if note := r.lengthsNote(); note != "" {
+		report.Flags = append(report.Flags, note)
 	}
 	for _, texts := range [][]string{report.Flags, report.Errors} {
 		for i, text := range texts {

@@ -183,8 +183,9 @@ func TestReplayAtAPlainServer(t *testing.T) {
 	if !strings.Contains(stderr, "NOT VALID (failed_requests): 4 of 40") {
 		t.Errorf("stderr %q does not say that a tenth of the requests failed", stderr)
 	}
-	if text, _ := os.ReadFile(filepath.Join(dir, "s.csv")); bytes.Count(text, []byte("\n")) != 41 {
-		t.Errorf("the samples have %d lines, want a head and 40", bytes.Count(text, []byte("\n")))
+	text, err := os.ReadFile(filepath.Join(dir, "s.csv"))
+	if err != nil || bytes.Count(text, []byte("\n")) != 41 || !bytes.Contains(text, []byte("\n1,5 clients,")) {
+		t.Errorf("the samples have %d lines, want a head and 40 of level 1: %v", bytes.Count(text, []byte("\n")), err)
 	}
 }
 

@@ -177,6 +177,8 @@ func serverViewText(p *benchmark.Report) string {
 		switch {
 		case s.Coarse:
 			text = "about " + text + " (read too seldom for so short a part)"
+		case !longEnough(s):
+			text = "about " + text
 		case p.OutputTokS > 0:
 			text += fmt.Sprintf(" (%+.1f%%)", 100*(*v/p.OutputTokS-1))
 		}

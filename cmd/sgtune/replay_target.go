@@ -62,7 +62,7 @@ func newReplayTarget(o *replayOptions, env func(string) string) (*replayTarget, 
 	}
 	t.TLS, err = benchmark.LoadTLS(o.cacert, o.insecure)
 	if err != nil {
-		return nil, usagef("--cacert: %w", err)
+		return nil, usagef("--cacert: %w; name the PEM file of the authority that signed the server's certificate", err)
 	}
 	return t, nil
 }
@@ -150,7 +150,8 @@ func isLoopback(host string) bool {
 // headerName reports whether a header may be called so (RFC 9110, 5.6.2: a token).
 func headerName(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+		letter := r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 	}) < 0
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -196,7 +197,7 @@ func arrivalsText(s benchmark.Summary) string {
 		text += fmt.Sprintf(", %s requests/s", web.Number(*a.MeanRate))
 	}
 	if a.CV != nil {
-		text += fmt.Sprintf(", variation of the gaps (CV) %s", web.Number(*a.CV))
+		text += fmt.Sprintf(", variation of the gaps (CV) %s", plainNumber(math.Round(*a.CV*1e4)/1e4))
 	}
 	return text
 }
@@ -267,8 +268,15 @@ func (r *replayRun) serverText() string {
 		what = "token ids, prompts of exact length"
 	}
 	f.add("endpoint", "%s; %s", path, what)
-	if most := r.workload.MaxTokens(); d.ContextTokens > 0 && most > d.ContextTokens {
+	most := r.workload.MaxTokens()
+	if n := r.options.outputTokens; n > 0 && r.summary.InputTokens != nil {
+		most = r.summary.InputTokens.Max + n
+	}
+	switch {
+	case d.ContextTokens > 0 && most > d.ContextTokens:
 		f.add("note", "the longest request needs %s tokens, more than the server's context: it will fail", grouped(most))
+	case d.MaxTotalTokens > 0 && most > d.MaxTotalTokens:
+		f.add("note", "the longest request needs %s tokens, more than the server's KV cache holds (%s): it will fail", grouped(most), grouped(d.MaxTotalTokens))
 	}
 	for _, note := range d.Notes {
 		f.add("note", "%s", note)

@@ -20,6 +20,7 @@ type Load struct {
 	Cap            Duration            `json:"cap,omitempty"`
 	Target         float64             `json:"target,omitempty"`
 	Requests       int                 `json:"requests,omitempty"`
+	Starts         int                 `json:"starts,omitempty"`
 	PromptTokens   int64               `json:"prompt_tokens,omitempty"`
 	Drain          Duration            `json:"drain,omitempty"`
 	Timeout        Duration            `json:"timeout,omitempty"`
@@ -50,6 +51,7 @@ func LoadOf(o benchmark.Options) Load {
 		Cap:            Duration(o.Cap),
 		Target:         o.Target,
 		Requests:       o.Requests,
+		Starts:         o.Starts,
 		PromptTokens:   o.PromptTokens,
 		Drain:          Duration(o.Drain),
 		Timeout:        Duration(o.Timeout),
@@ -73,6 +75,7 @@ func (l Load) Options() benchmark.Options {
 		Cap:             time.Duration(l.Cap),
 		Target:          l.Target,
 		Requests:        l.Requests,
+		Starts:          l.Starts,
 		PromptTokens:    l.PromptTokens,
 		Drain:           time.Duration(l.Drain),
 		Timeout:         time.Duration(l.Timeout),

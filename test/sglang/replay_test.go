@@ -188,7 +188,7 @@ func counters(t *testing.T, s *live) map[string]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read below
+	defer resp.Body.Close()
 	sums := map[string]float64{}
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		name, rest, ok := strings.Cut(lines.Text(), "{")
