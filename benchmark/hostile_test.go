@@ -52,7 +52,7 @@ func (h *hostile) start(t testing.TB) benchmark.Target {
 }
 
 func (h *hostile) serve(c net.Conn) {
-	defer c.Close() //nolint:errcheck // a test's own
+	defer c.Close()
 	from := bufio.NewReader(c)
 	for {
 		req, err := http.ReadRequest(from)

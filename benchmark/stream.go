@@ -3,6 +3,7 @@ package benchmark
 import (
 	"bytes"
 	"fmt"
+	"unicode/utf8"
 )
 
 // maxEvent bounds one event; a longer one is no answer of a language model.
@@ -34,6 +35,9 @@ func (d *decoder) reset(from runs) {
 func (d *decoder) next() ([]byte, error) {
 	for {
 		line, err := d.line()
+		if len(line) > 6 && line[5] == ' ' && string(line[:5]) == "data:" && line[6] > ' ' && line[6] < utf8.RuneSelf && line[len(line)-1] > ' ' && line[len(line)-1] < utf8.RuneSelf {
+			return line[6:], nil // nothing to trim
+		}
 		if data, ok := bytes.CutPrefix(line, dataField); ok {
 			return bytes.TrimSpace(data), nil
 		}
