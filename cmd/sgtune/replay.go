@@ -103,8 +103,22 @@ func (r *replayRun) fit() error {
 		}
 	}
 	r.summary, r.kinds = o.summarize(w), kindsOf(w)
+	if o.dryRun && o.concurrency == "" && o.rate == "" && o.timeUnit == "" && o.speed == 1 && w.Timed && hasty(r.summary) {
+		return fileMistake(o.workload, w.CheckArrivals()) // a load of its own pace would not mind, but none was named
+	}
 	r.plan()
 	return nil
+}
+
+// hasty reports whether arrivals are so fast that their unit must have been guessed wrongly: few rows of a file
+// made by hand may be a millisecond apart.
+func hasty(s benchmark.Summary) bool {
+	const certain, likely, many = 10_000, 1_000, 100 // requests/s, the same, rows
+	if s.Arrivals == nil || s.Arrivals.MeanRate == nil {
+		return false
+	}
+	rate := s.Arrivals.MeanRate
+	return *rate > certain || *rate > likely && s.Kept >= many
 }
 
 // dryRun prints what was understood of the workload.

@@ -78,6 +78,7 @@ func TestReplayWorkloadMistakes(t *testing.T) {
 		want string
 	}{
 		{"an absurd rate", []string{"--workload=" + fast, "--as-recorded"}, "9900 requests/s when read as milliseconds"},
+		{"the same without a load", []string{"--workload=" + fast}, "9900 requests/s when read as milliseconds"},
 		{"a faster one", []string{"--workload=" + fast, "--as-recorded", "--speed=2"}, "9900 requests/s when read as milliseconds"},
 		{"no file", []string{"--workload=nowhere.jsonl"}, "nowhere.jsonl: the workload does not exist"},
 		{"no set", []string{"--workload=ramdom"}, "generated sets are random, "},
