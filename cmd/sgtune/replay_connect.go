@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sgtune/benchmark"
@@ -46,10 +47,11 @@ func (r *replayRun) connect(ctx context.Context) error {
 
 // rowKinds is what the rows of a workload bring.
 type rowKinds struct {
-	lengths  bool // prompts are made
-	texts    bool // prompts are sent as they are
-	chats    bool // those are messages
-	sessions bool // some rows go on where another one ended
+	lengths  bool     // prompts are made
+	texts    bool     // prompts are sent as they are
+	chats    bool     // those are messages
+	sessions bool     // some rows go on where another one ended
+	paths    []string // endpoints the file names
 
 	typical benchmark.Row // the first conversation, else the first row
 }
@@ -64,11 +66,23 @@ func kindsOf(w *benchmark.Workload) rowKinds {
 			k.typical = row
 		}
 		k.sessions = k.sessions || row.Follows
+		if row.Path != "" && !slices.Contains(k.paths, row.Path) {
+			k.paths = append(k.paths, row.Path)
+		}
 		k.chats = k.chats || len(row.Turns) > 0
 		k.texts = k.texts || len(row.Turns) > 0 || row.Text != ""
 		k.lengths = k.lengths || len(row.Turns) == 0 && row.Text == ""
 	}
 	return k
+}
+
+// elsewhere says which endpoints the file names for some rows that go to the run's one endpoint all the same.
+func (k rowKinds) elsewhere(path string) string {
+	others := slices.DeleteFunc(slices.Clone(k.paths), func(p string) bool { return p == path })
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the file names %s for some rows; every request goes to %s", strings.Join(others, " and "), path)
 }
 
 // newSalt makes prompts that no server has seen.

@@ -45,6 +45,18 @@ func TestChooseEndpoint(t *testing.T) {
 	}
 }
 
+// TestElsewhere: a file may name two endpoints, a run has one, and says so.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	k := kindsOf(benchmark.NewWorkload([]benchmark.Row{{Path: "/v1/chat/completions", Text: "a"}, {Path: "/v1/completions", Text: "b"}, {Text: "c"}}, 0))
+	if got := k.elsewhere("/v1/chat/completions"); got != "the file names /v1/completions for some rows; every request goes to /v1/chat/completions" {
+		t.Error(got)
+	}
+	if got := kindsOf(benchmark.NewWorkload([]benchmark.Row{{Text: "c"}}, 0)).elsewhere("/generate"); got != "" {
+		t.Error(got)
+	}
+}
+
 // TestLengthsNote: what the server's counts have shown takes the place of what nobody knew.
 func TestLengthsNote(t *testing.T) {
 	t.Parallel()

@@ -297,8 +297,10 @@ func (r *replayRun) complete(report *benchmark.Report) {
 	summary := r.summary
 	summary.First = nil // --dry-run shows the rows
 	report.Workload = &summary
-	if note := r.lengthsNote(); note != "" {
-		report.Flags = append(report.Flags, note)
+	for _, note := range []string{r.lengthsNote(), r.kinds.elsewhere(endpointPath(r.endpoint))} {
+		if note != "" {
+			report.Flags = append(report.Flags, note)
+		}
 	}
 	for _, texts := range [][]string{report.Flags, report.Errors} {
 		for i, text := range texts {

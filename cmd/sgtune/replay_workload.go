@@ -240,6 +240,13 @@ func (r *replayRun) loadText() string {
 	return text
 }
 
+// endpointPath is where an endpoint's requests go.
+func endpointPath(endpoint string) string {
+	return map[string]string{
+		benchmark.EndpointGenerate: "/generate", benchmark.EndpointCompletions: "/v1/completions", benchmark.EndpointChat: "/v1/chat/completions",
+	}[endpoint]
+}
+
 // serverText is what was found at the address, and what is sent there.
 func (r *replayRun) serverText() string {
 	var f factLines
@@ -255,9 +262,7 @@ func (r *replayRun) serverText() string {
 		parts = append(parts, "context "+grouped(d.ContextTokens))
 	}
 	f.add("server", "%s", strings.Join(parts, ", "))
-	path := map[string]string{
-		benchmark.EndpointGenerate: "/generate", benchmark.EndpointCompletions: "/v1/completions", benchmark.EndpointChat: "/v1/chat/completions",
-	}[r.endpoint]
+	path := endpointPath(r.endpoint)
 	what := "texts as they are"
 	switch {
 	case r.kinds.lengths && r.palette.Approximate:
