@@ -56,8 +56,7 @@ func (t Target) call(ctx context.Context, method, path string, body []byte, limi
 	if body != nil {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	transport := t.transport(1)
-	transport.DisableKeepAlives = true
+	transport := t.transport()
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

@@ -13,7 +13,7 @@
 //	               blocks.go prefix sharing, summary.go what is shown, generate*.go sets that come from no file
 //	palette.go     the tokens prompts are built from, asked of the server itself
 //	prompt*.go     Feed: rows become prompts of exact length with the file's shared prefixes; session.go: later turns
-//	conn.go        one HTTP/1.1 connection; stream.go its events; events.go what the three endpoints say in them
+//	conn.go        one HTTP/1.1 connection (connidle.go: between two answers); stream.go its events; events.go what the three endpoints say in them
 //	client.go      one request: body.go, send, events, verdict (failure.go: the kinds of failure)
 //	load.go        Run: one load level from start to drained; closed.go clients in a loop, open.go requests at their
 //	               times (arrivals.go), options.go, level.go

@@ -51,7 +51,7 @@ type FeedOptions struct {
 	Salt     string // the same salt gives the same prompts for ever, another one has no text in common with it
 	Palette  Palette
 	Endpoint string // EndpointGenerate (also ""), EndpointCompletions or EndpointChat: whether ids can be sent, and come back
-	Open     bool   // the model may end its answers itself, also where the workload says how long they are
+	Open     bool   // the model may end its answers itself, within OutputTokens; otherwise ignore_eos forces the length
 	// OutputTokens asks for so many tokens in every answer, whatever the workload says; 0 = as it says.
 	OutputTokens int
 	// Calibration shortens prompts of words by what the server adds to them; nil leaves them as they are.

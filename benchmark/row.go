@@ -20,7 +20,7 @@ type Row struct {
 	Pause        time.Duration   // between the end of the previous row of the session and this one
 	Path         string          // endpoint the file names (/v1/chat/completions), "" when it names none
 	Extra        json.RawMessage // object of further body fields the file wants passed on, nil without
-	Open         bool            // the file says no output length (of a conversation: of one of its turns): OutputTokens is the most to ask for
+	Open         bool            // the file says no output length (of a conversation: of one of its turns): OutputTokens is our choice
 	Err          error           // why the row could not be read again from a file that changed; only Number is set then
 }
 
@@ -28,7 +28,7 @@ type Row struct {
 type Turn struct {
 	Messages     []json.RawMessage // OpenAI message objects; an assistant's only in a row of one turn that brings its own history
 	OutputTokens int               // wanted
-	Open         bool              // the file says no output length: OutputTokens is the most to ask for
+	Open         bool              // the file says no output length: OutputTokens is our choice
 }
 
 // bytesPerToken estimates the length of a text nobody has tokenized: English prose has about four

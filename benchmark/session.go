@@ -82,16 +82,16 @@ func (t *turn) more() bool {
 	return ok
 }
 
-// output is the wanted length of the answer; open says that the model may end it before.
-func (t *turn) output() (tokens int, open bool) {
-	tokens, open = t.row.OutputTokens, t.row.Open
-	if len(t.row.Turns) > 0 {
-		tokens, open = t.row.Turns[t.step].OutputTokens, t.row.Turns[t.step].Open
+// output is the wanted length of the answer. Whether the model may end it before is the feed's matter, not the
+// row's: where a file names no length (Row.Open), every trial of a study still does the same work.
+func (t *turn) output() int {
+	switch o := t.feed.options; {
+	case o.OutputTokens > 0:
+		return o.OutputTokens
+	case len(t.row.Turns) > 0:
+		return t.row.Turns[t.step].OutputTokens
 	}
-	if o := t.feed.options; o.OutputTokens > 0 {
-		return o.OutputTokens, o.Open
-	}
-	return tokens, open || t.feed.options.Open
+	return t.row.OutputTokens
 }
 
 // prompt is the turn as a request.
@@ -101,7 +101,7 @@ func (t *turn) prompt() Prompt {
 		IDs: t.said.ids, Text: t.said.text, Messages: t.said.messages,
 		InputTokens: t.wanted, words: t.words,
 	}
-	p.OutputTokens, p.Open = t.output()
+	p.OutputTokens, p.Open = t.output(), t.feed.options.Open
 	if t.more() {
 		p.Follow = t.follow
 	}
@@ -142,7 +142,7 @@ func (t *turn) follow(a Answer) (next Prompt, pause time.Duration, ok bool) {
 // heard is how many tokens the session has with an answer. Where no ids tell the answer's length it is the
 // one that was asked for, if the model had to keep it; 0 = unknown.
 func (t *turn) heard(a Answer) int {
-	tokens, open := t.output()
+	tokens, open := t.output(), t.feed.options.Open
 	switch {
 	case t.wanted == 0:
 		return 0

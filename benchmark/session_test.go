@@ -194,7 +194,7 @@ func TestConversationFeedsTheServersAnswersBack(t *testing.T) {
 	}
 	next, pause, ok := p.Follow(benchmark.Answer{Text: "Blue."})
 	want := raw(brief, colour, `{"role":"assistant","content":"Blue."}`, fruit)
-	if diff := cmp.Diff(want, next.Messages); diff != "" || !ok || pause != 0 || next.OutputTokens != 5 || !next.Open || next.Turn != 1 || next.Follow != nil {
+	if diff := cmp.Diff(want, next.Messages); diff != "" || !ok || pause != 0 || next.OutputTokens != 5 || next.Open || next.Turn != 1 || next.Follow != nil {
 		t.Errorf("second turn: %+v (-want +got):\n%s", next, diff)
 	}
 	before, after := benchmark.RenderText(p.Messages), benchmark.RenderText(next.Messages)

@@ -90,16 +90,13 @@ func LoadTLS(caFile string, insecure bool) (*tls.Config, error) {
 	return c, nil
 }
 
-// transport returns connections for n clients that talk to the target at once.
-func (t Target) transport(n int) *http.Transport {
+// transport is a connection for one of the small calls.
+func (t Target) transport() *http.Transport {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx) }
 	return &http.Transport{
-		DialContext:         dial,
-		DialTLSContext:      dial,
-		MaxIdleConns:        n,
-		MaxIdleConnsPerHost: n, // a closed loop reuses its n connections for ever
-		DisableCompression:  true,
-		WriteBufferSize:     32 << 10, // a prompt of 5,000 tokens in one write
-		ReadBufferSize:      16 << 10,
+		DialContext:        dial,
+		DialTLSContext:     dial,
+		DisableCompression: true,
+		DisableKeepAlives:  true,
 	}
 }
