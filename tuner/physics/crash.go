@@ -1,0 +1,142 @@
+package physics
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Crashes is what is known of choices that do not start: backends, page sizes, and pairs of values
+// that exclude each other. Each value and each pair is bad with a small prior chance; one that was
+// part of a start is good for certain, and a crash must have a cause among those that were not.
+//
+// Assumes that a crash has one cause (the posterior of Poole's single-fault diagnosis, Representing
+// diagnosis knowledge, 1994, by two rounds of reweighting), and that nothing of three values or more
+// excludes each other.
+type Crashes struct {
+	l       *layout
+	started []Point
+	crashed []Point
+	good    map[fault]bool
+	bad     map[fault]float64 // posterior of what was part of a crash and of no start
+	causes  []fault           // its keys, in order
+}
+
+// fault is a value (second is -1) or a pair of values that may keep a server from starting.
+type fault struct{ first, value, second, other int }
+
+const (
+	priorValue = 0.08  // an untried choice does not start
+	priorPair  = 0.004 // an untried pair
+	innocent   = 0.97  // a start of what is known to start
+	quarantine = 0.85  // posterior above which a cause is not tried again
+)
+
+func newCrashes(l *layout) *Crashes {
+	return &Crashes{l: l, good: map[fault]bool{}, bad: map[fault]float64{}}
+}
+
+// Observe learns whether a configuration came up. Failures for memory say nothing here.
+func (c *Crashes) Observe(o Observation) {
+	switch o.Status {
+	case OK, Pruned, Started, LoadOOM, Worthless:
+		c.started = append(c.started, o.Point)
+		c.each(o.Point, func(f fault) { c.good[f] = true })
+	case Crashed:
+		c.crashed = append(c.crashed, o.Point)
+	default:
+		return
+	}
+	c.infer()
+}
+
+// each calls do with every value and every pair of values of p that may be at fault.
+func (c *Crashes) each(p Point, do func(fault)) {
+	for a, i := range c.l.suspects {
+		do(fault{i, p[i], -1, 0})
+		for _, j := range c.l.suspects[a+1:] {
+			do(fault{i, p[i], j, p[j]})
+		}
+	}
+}
+
+func (c *Crashes) prior(f fault) float64 {
+	switch {
+	case f.second >= 0:
+		return priorPair
+	case f.value == c.l.home[f.first]:
+		return priorValue / 4 // what runs today is taken on trust
+	case c.l.space[f.first].Kind == Ordered:
+		return priorValue / 4
+	}
+	return priorValue
+}
+
+// infer shares the blame of each crash among its possible causes, twice: a cause that explains
+// several crashes draws the blame of all of them.
+func (c *Crashes) infer() {
+	clear(c.bad)
+	odds := map[fault]float64{}
+	for _, p := range c.crashed {
+		c.each(p, func(f fault) {
+			if !c.good[f] {
+				odds[f] = c.prior(f)
+			}
+		})
+	}
+	for range 3 {
+		miss := map[fault]float64{}
+		for _, p := range c.crashed {
+			sum := 0.0
+			c.each(p, func(f fault) { sum += odds[f] })
+			if sum <= 0 {
+				continue
+			}
+			c.each(p, func(f fault) {
+				if w := odds[f]; w > 0 {
+					if miss[f] == 0 {
+						miss[f] = 1
+					}
+					miss[f] *= math.Max(1-w/sum, 1e-6)
+				}
+			})
+		}
+		for f, m := range miss {
+			odds[f] = 1 - m*(1-c.prior(f))
+		}
+	}
+	c.causes = c.causes[:0]
+	for f, w := range odds {
+		c.bad[f] = w
+		c.causes = append(c.causes, f)
+	}
+	slices.SortFunc(c.causes, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.value, b.value), cmp.Compare(a.second, b.second), cmp.Compare(a.other, b.other))
+	})
+}
+
+// Predict is the chance that p starts as far as its choices go. A point is refused (0) when it
+// holds a cause that is as good as proven, or when it is a crash itself.
+func (c *Crashes) Predict(p Point) float64 {
+	start := innocent
+	for _, i := range c.l.suspects {
+		f := fault{i, p[i], -1, 0}
+		if c.good[f] {
+			continue
+		}
+		if _, blamed := c.bad[f]; !blamed {
+			start *= 1 - c.prior(f)
+		}
+	}
+	for _, f := range c.causes {
+		w := c.bad[f]
+		if p[f.first] != f.value || (f.second >= 0 && p[f.second] != f.other) {
+			continue
+		}
+		if w >= quarantine {
+			return 0
+		}
+		start *= 1 - w
+	}
+	return start
+}

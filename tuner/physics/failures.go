@@ -1,0 +1,143 @@
+package physics
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Failures is what memory arithmetic and Risk do not explain of the trials that ran out of GPU
+// memory: a Gaussian process classifier over all knobs (Laplace's approximation; Rasmussen, Williams
+// 2006, section 3.4) that shifts the log odds they give. Where physics knows no knob, because none is
+// called as it should be or the cause is another, it is all there is.
+type Failures struct {
+	l     *layout
+	k     *kernel
+	rows  []row
+	label []float64 // 1 = failed
+	prior []float64 // log odds of failure that the other models gave beforehand
+	pull  []float64 // label less chance at the solution: what each trial still argues for
+	blind bool      // no other model speaks
+}
+
+const (
+	failureSD      = 0.35 // of log odds, by knob
+	failureBlindSD = 1.0  // where no other model speaks
+	newtonSteps    = 12
+)
+
+func newFailures(l *layout, k *kernel) *Failures {
+	return &Failures{l: l, k: k, blind: l.role[RoleMemFraction] < 0}
+}
+
+// Observe learns from a trial that ran out of GPU memory or that did not, and from the chance to
+// survive that the other models gave it beforehand.
+func (f *Failures) Observe(o Observation, survive float64) {
+	label := 0.0
+	switch o.Status {
+	case StartOOM, LoadOOM:
+		label = 1
+	case OK, Pruned, Worthless:
+	default:
+		return
+	}
+	survive = clamp(survive, 0.005, 0.995)
+	f.rows = append(f.rows, f.k.row(o.Point))
+	f.label = append(f.label, label)
+	f.prior = append(f.prior, math.Log((1-survive)/survive))
+	f.solve()
+}
+
+// between is the covariance of an observed point with another.
+func (f *Failures) between(r *row, p Point) float64 {
+	sd := failureSD
+	if f.blind {
+		sd = failureBlindSD
+	}
+	sum := 0.0
+	for i, j := range p {
+		if len(f.l.space[i].Values) > 1 && r.alive[i] && f.l.space.Alive(p, i) {
+			sum += sd * sd * r.alike[i][j]
+		}
+	}
+	return sum
+}
+
+// solve finds the most probable shifts by Newton's method: f = K(label - chance) at the solution.
+func (f *Failures) solve() {
+	n := len(f.rows)
+	k := mat.NewSymDense(n, nil)
+	for a := range n {
+		for b := a; b < n; b++ {
+			k.SetSym(a, b, f.between(&f.rows[a], f.rows[b].point))
+		}
+	}
+	shift := make([]float64, n)
+	f.pull = make([]float64, n)
+	for range newtonSteps {
+		b := mat.NewSymDense(n, nil) // I + W^1/2 K W^1/2
+		root := make([]float64, n)
+		right := make([]float64, n)
+		for a := range n {
+			p := chance(f.prior[a] + shift[a])
+			w := p * (1 - p)
+			root[a] = math.Sqrt(w)
+			right[a] = w*shift[a] + f.label[a] - p
+		}
+		scaled := mat.NewVecDense(n, nil)
+		for a := range n {
+			sum := 0.0
+			for c := range n {
+				sum += k.At(a, c) * right[c]
+				if c >= a {
+					v := root[a] * root[c] * k.At(a, c)
+					if a == c {
+						v++
+					}
+					b.SetSym(a, c, v)
+				}
+			}
+			scaled.SetVec(a, root[a]*sum)
+		}
+		var chol mat.Cholesky
+		var solved mat.VecDense
+		if !chol.Factorize(b) || chol.SolveVecTo(&solved, scaled) != nil {
+			return
+		}
+		moved := 0.0
+		for a := range n {
+			f.pull[a] = right[a] - root[a]*solved.AtVec(a)
+		}
+		for a := range n {
+			sum := 0.0
+			for c := range n {
+				sum += k.At(a, c) * f.pull[c]
+			}
+			moved = math.Max(moved, math.Abs(sum-shift[a]))
+			shift[a] = sum
+		}
+		if moved < 1e-3 {
+			return
+		}
+	}
+}
+
+func chance(logOdds float64) float64 { return 1 / (1 + math.Exp(-clamp(logOdds, -40, 40))) }
+
+// Predict is the chance to survive at p, given what the other models say of it.
+func (f *Failures) Predict(p Point, survive float64) float64 {
+	if len(f.rows) == 0 {
+		return survive
+	}
+	shift := 0.0
+	for a := range f.rows {
+		if w := f.pull[a]; math.Abs(w) > 0.01 {
+			shift += w * f.between(&f.rows[a], p)
+		}
+	}
+	if shift == 0 {
+		return survive
+	}
+	survive = clamp(survive, 1e-6, 1-1e-6)
+	return chance(math.Log(survive/(1-survive)) - shift)
+}
