@@ -18,12 +18,15 @@ type Profile struct {
 	CellBytes   int // bytes of one KV token a rank at bf16
 	Shards      int // checkpoint files
 
+	AutoChunk, AutoGraphBS int // SGLang's automatic values on such a GPU, 0 = 8192 and 512
+
 	// BeforeLoadGiB and AfterLoadGiB are T and A of the memory formula: free memory of the smallest
 	// rank before and after the weights.
 	BeforeLoadGiB, AfterLoadGiB float64
 	// What the static budget does not contain: runtime buffers beside the pool, CUDA graphs
 	// (base + per captured batch size), the request table (running x context x 4 bytes).
 	RuntimeGiB, GraphBaseGiB, GraphPerBSGiB float64
+	PrefillGraphMiB                         float64 // what the automatic fraction sets aside for prefill graphs
 	// A prefill of n tokens needs ActBaseGiB (saturating) + n/1024 x ActPer1kGiB.
 	ActBaseGiB, ActPer1kGiB float64
 	// Fragmentation approaches FragGiB with time constant FragTauS of busy time; hicache keeps staging buffers.
@@ -52,7 +55,7 @@ var kimi8x96 = Profile{
 	Name: "kimi-8x96", Model: "KimiK25ForConditionalGeneration", Ranks: 8, GPUTotalMiB: 97871,
 	ContextLen: 262144, Vocab: 163840, CellBytes: 70272, Shards: 64,
 	BeforeLoadGiB: 94.037, AfterLoadGiB: 21.7085,
-	RuntimeGiB: 0.25, GraphBaseGiB: 0.488, GraphPerBSGiB: 0.006,
+	RuntimeGiB: 0.25, GraphBaseGiB: 0.488, GraphPerBSGiB: 0.006, PrefillGraphMiB: 1536,
 	ActBaseGiB: 0.5, ActPer1kGiB: 0.16, FragGiB: 0.22, FragTauS: 300, StagingGiB: 0.12, SpreadGiB: 0.05,
 	DecodeTable: [][2]float64{{1, 10.7}, {8, 22}, {32, 45}, {64, 62}, {128, 77}, {256, 108}},
 	DecodeCtxMS: 0.062, DecodeCtx0: 2176, CPUMS: 2.5, EagerMul: 1.12, EagerMS: 14,
@@ -61,15 +64,26 @@ var kimi8x96 = Profile{
 	StartupS: 900, PinGBs: 1.5, RuntimeGB: 2,
 }
 
+// profiles are all simulated machines, the founding one first.
+var profiles = []*Profile{&kimi8x96, &llama70b4x80, &llama8b1x24}
+
 // Profiles lists the names Lookup knows.
-func Profiles() []string { return []string{kimi8x96.Name} }
+func Profiles() []string {
+	var names []string
+	for _, p := range profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
 
 // Lookup returns the profile of that name.
 func Lookup(name string) (Profile, error) {
-	if name == kimi8x96.Name {
-		p := kimi8x96
-		p.DecodeTable = slices.Clone(p.DecodeTable)
-		return p, nil
+	for _, known := range profiles {
+		if known.Name == name {
+			p := *known
+			p.DecodeTable = slices.Clone(p.DecodeTable)
+			return p, nil
+		}
 	}
 	return Profile{}, fmt.Errorf("no simulated profile %q; known: %v", name, Profiles())
 }
