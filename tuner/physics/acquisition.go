@@ -23,6 +23,7 @@ type acquisition struct {
 	known     bool      // there is a value to improve on
 	best      float64   // log value of the incumbent
 	bests     [2]moment // the same under each hypothesis of the residual model
+	bestAlive float64   // log of the incumbent's chance to survive
 	doubtful  bool      // this turn asks what would be best if physics said nothing
 	incumbent Point
 	elite     []Point // the best measured points, incumbent first
@@ -32,6 +33,7 @@ type acquisition struct {
 }
 
 const (
+	guessRisk   = 4.0
 	riskPower   = 1.5
 	costPower   = 0.5
 	leastGain   = 0.004 // improvement below which a step is not worth a launch
@@ -43,6 +45,7 @@ const (
 	doubtEvery  = 4 // one turn in so many asks what would be best if physics said nothing
 	doubtAt     = 2
 	gatherShare = 0.28 // of the budget at the end that puts together what was learnt
+	exportPower = 1.5  // what is exported must survive so many times as long
 	windowsHere = 2.0  // full measuring times a candidate should survive
 )
 
@@ -58,7 +61,7 @@ func (s *Search) newAcquisition(pending []Point) *acquisition {
 	}
 	a.rank()
 	n := len(s.seen)
-	a.doubtful = a.known && a.left > finishTurns && n >= quickTurns && n%doubtEvery == doubtAt
+	a.doubtful = a.known && a.left > finishTurns && n%doubtEvery == doubtAt
 	if a.known && !a.doubtful && a.explores() {
 		a.guess, _ = s.residual.guess(a.r)
 	}
@@ -100,7 +103,8 @@ func (a *acquisition) rank() {
 	})
 	if len(a.elite) > 0 {
 		a.known, a.incumbent = true, a.elite[0]
-		a.best = s.predict(a.incumbent, 1).logMean
+		at := s.predict(a.incumbent, windowsHere)
+		a.best, a.bestAlive = at.logMean, math.Log(math.Max(at.Survive, 1e-4))
 		a.bests = s.residual.last
 	}
 	a.elite = a.elite[:min(len(a.elite), 4)]
@@ -150,7 +154,7 @@ func (a *acquisition) worth(p Point) float64 {
 		}
 		return v
 	}
-	v := math.Log(math.Max(s.residual.gain(a.bests, a.doubtful), 1e-12)) + riskPower*chance - costPower*math.Log(s.cost.Predict(p, a.frac))
+	v := math.Log(math.Max(s.residual.gain(a.bests, exportPower*(math.Log(math.Max(at.Survive, 1e-4))-a.bestAlive), a.doubtful), 1e-12)) + riskPower*chance - costPower*math.Log(s.cost.Predict(p, a.frac))
 	v -= 3 * a.near(p)
 	alive := searchAlive
 	if a.left <= 3 {
@@ -172,7 +176,7 @@ func (a *acquisition) sampled(p Point) float64 {
 		return hopeless
 	}
 	chance := math.Log(math.Max(survive, 1e-4)) + math.Log(math.Max(start, 1e-4))
-	v := a.guess.at(p)/.05 + riskPower*chance - costPower*math.Log(s.cost.Predict(p, a.frac)) - 3*a.near(p)
+	v := (a.guess.at(p)+exportPower*math.Log(math.Max(survive, 1e-4)))/.05 + guessRisk*chance - costPower*math.Log(s.cost.Predict(p, a.frac)) - 3*a.near(p)
 	if survive < searchAlive {
 		v -= 200
 	}
@@ -234,6 +238,11 @@ func (a *acquisition) choose() (p Point, kind string, ok bool) {
 		kind = "recover"
 	case a.left <= finishTurns:
 		kind = "finish"
+	}
+	if a.known && a.left > finishTurns && a.plateau() {
+		if p, ok := a.farthest(); ok {
+			return p, "jump", true
+		}
 	}
 	for _, c := range a.candidates() {
 		if c.score > 2*hopeless && a.s.l.admits(c.point) {

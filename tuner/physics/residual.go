@@ -52,7 +52,6 @@ type hypothesis struct {
 	alpha  [][]float64
 	share  []float64 // weight of each mean
 	center float64
-	prior  float64 // variance before any data
 }
 
 const (
@@ -335,11 +334,6 @@ func (g *Residual) settle(hyp *hypothesis, residuals *mat.Dense) {
 	for j := range hyp.share {
 		hyp.share[j] /= sum
 	}
-	hyp.prior = 0
-	for i, amp := range g.k.amp {
-		hyp.prior += amp * amp * hyp.gain[i] * hyp.gain[i]
-	}
-	hyp.prior = hyp.prior*hyp.scale*hyp.scale + sq(ampProduct*hyp.product) + hyp.level()
 }
 
 // Predict is the mean of the logarithm of the objective at p and its standard deviation, noise left
@@ -378,7 +372,7 @@ func (h *hypothesis) ready(n int) bool { return n > 0 && len(h.inv) == n*n }
 
 // doubt is the least chance that is given to physics being wrong wherever it was not tested: the
 // measurements near its own optimum can't say.
-const doubt = 0.05
+const doubt = 0.15
 
 // odds are the weights by which a turn looks for improvement.
 func (g *Residual) odds() (physics, flat float64) {
@@ -390,15 +384,16 @@ func (g *Residual) odds() (physics, flat float64) {
 }
 
 // gain is the expected improvement at the point that Predict was last asked for, over what each
-// hypothesis says of the incumbent. In a turn of doubt only the flat one is asked.
-func (g *Residual) gain(best [2]moment, doubtful bool) float64 {
+// hypothesis says of the incumbent; shift is what the point's chance to survive adds in log value. In
+// a turn of doubt only the flat one is asked.
+func (g *Residual) gain(best [2]moment, shift float64, doubtful bool) float64 {
 	physics, flat := g.odds()
 	if doubtful {
 		physics, flat = 0, 1
 	}
-	sum := flat * expected(g.last[1].mean-best[1].mean-leastGain, math.Sqrt(g.last[1].variance))
+	sum := flat * expected(g.last[1].mean-best[1].mean+shift-leastGain, math.Sqrt(g.last[1].variance))
 	if physics > 0 {
-		sum += physics * expected(g.last[0].mean-best[0].mean-leastGain, math.Sqrt(g.last[0].variance))
+		sum += physics * expected(g.last[0].mean-best[0].mean+shift-leastGain, math.Sqrt(g.last[0].variance))
 	}
 	return sum
 }
@@ -427,7 +422,7 @@ func (g *Residual) apart(hyp *hypothesis, p, q Point) (mean, variance float64) {
 		k[a] = g.covariance(hyp, &g.rows[a], p) - g.covariance(hyp, &g.rows[a], q)
 	}
 	row := g.k.row(p)
-	variance = 2 * (hyp.prior - g.covariance(hyp, &row, q))
+	variance = g.before(hyp, p) + g.before(hyp, q) - 2*g.covariance(hyp, &row, q)
 	for a := range k {
 		for b := range k {
 			variance -= k[a] * hyp.inv[a*n+b] * k[b]
@@ -450,6 +445,17 @@ func (g *Residual) apart(hyp *hypothesis, p, q Point) (mean, variance float64) {
 		square += share * m * m
 	}
 	return mean, math.Max(variance, 0) + math.Max(square-mean*mean, 0)
+}
+
+// before is the variance at p before any data: of what is alive there.
+func (g *Residual) before(hyp *hypothesis, p Point) float64 {
+	sum := 0.0
+	for i, amp := range g.k.amp {
+		if g.l.space[i].Needs < 0 || g.l.space.Alive(p, i) {
+			sum += sq(amp * hyp.gain[i])
+		}
+	}
+	return sum*sq(hyp.scale) + sq(ampProduct*hyp.product) + hyp.level()
 }
 
 // under is the prediction of one hypothesis.
@@ -482,7 +488,7 @@ func (g *Residual) under(hyp *hypothesis, p Point) (mean, variance float64) {
 		mean += share * m
 		square += share * m * m
 	}
-	return mean, math.Max(hyp.prior-explained, 1e-6) + math.Max(square-mean*mean, 0)
+	return mean, math.Max(g.before(hyp, p)-explained, 1e-6) + math.Max(square-mean*mean, 0)
 }
 
 // spread is the mean and standard deviation of values with weights (nil = equal).

@@ -48,6 +48,7 @@ func (s *Search) random(purpose uint64) *rand.Rand {
 
 // Observe takes what a trial showed, in the order of the trials.
 func (s *Search) Observe(o Observation) {
+	o = o.plausible()
 	o.Point = s.space.Mask(o.Point, s.l.home)
 	o.Frac = clamp(o.Frac, 0, 1)
 	if math.IsNaN(o.Frac) {
@@ -93,6 +94,7 @@ func (s *Search) predict(p Point, windows float64) Prediction {
 	out.Tokens, out.FreeGiB, out.FreeSD = s.memory.Predict(p)
 	out.Start = s.memory.Start(out.Tokens, out.FreeGiB, out.FreeSD)
 	out.Survive = s.survive(p, out.Tokens, out.FreeGiB, out.FreeSD, windows)
+	out.Start = math.Max(out.Start, out.Survive)
 	out.Crash = 1 - s.crashes.Predict(p)
 	out.logMean, out.Spread = s.residual.Predict(p, out.Tokens)
 	out.Mean = math.Exp(clamp(out.logMean, -200, 200))
