@@ -38,27 +38,26 @@ const (
 	costPower   = 0.5
 	leastGain   = 0.004 // improvement below which a step is not worth a launch
 	searchAlive = 0.55  // least chance to survive of a candidate
+	searchStart = 0.5   // least chance to start as far as its choices go
 	finishAlive = 0.8   // and at the end, when it may be what is exported
-	finishTurns = 2
+	finishTurns = 4
 	hopeless    = -1e6
-	quickTurns  = 5 // turns before knobs are tried at random
-	doubtEvery  = 4 // one turn in so many asks what would be best if physics said nothing
-	doubtAt     = 2
+	quickTurns  = 7 // turns before knobs are tried at random
+	doubtEvery  = 6 // one turn in so many asks what would be best if physics said nothing
+	doubtAt     = 5
 	gatherShare = 0.28 // of the budget at the end that puts together what was learnt
 	exportPower = 1.5  // what is exported must survive so many times as long
 	windowsHere = 2.0  // full measuring times a candidate should survive
 )
 
 func (s *Search) newAcquisition(pending []Point) *acquisition {
-	a := &acquisition{s: s, r: s.random(3), taken: map[string]bool{}, frac: searchFrac, left: s.left() - len(pending), seen: map[string]float64{}}
+	a := &acquisition{s: s, r: s.random(3), taken: map[string]bool{}, left: s.left() - len(pending), seen: map[string]float64{}}
 	for _, p := range pending {
 		p = s.space.Mask(p, s.l.home)
 		a.pending = append(a.pending, p)
 		a.taken[key(p)] = true
 	}
-	if a.left <= finishTurns {
-		a.frac = 1
-	}
+	a.frac = a.share()
 	a.rank()
 	n := len(s.seen)
 	a.doubtful = a.known && a.left > finishTurns && n%doubtEvery == doubtAt
@@ -66,6 +65,19 @@ func (s *Search) newAcquisition(pending []Point) *acquisition {
 		a.guess, _ = s.residual.guess(a.r)
 	}
 	return a
+}
+
+// share is the part of the full measuring time that a trial of this turn is worth: the first trials
+// tell large effects, the last ones decide between small ones.
+func (a *acquisition) share() float64 {
+	n, budget := len(a.s.seen), a.s.facts.Budget
+	switch {
+	case n < quickTurns:
+		return searchFrac
+	case budget > 0 && float64(a.left) <= gatherShare*float64(budget):
+		return 1
+	}
+	return middleFrac
 }
 
 // explores reports whether this turn follows a drawn function. The first turns take what is expected
@@ -155,12 +167,12 @@ func (a *acquisition) worth(p Point) float64 {
 		return v
 	}
 	v := math.Log(math.Max(s.residual.gain(a.bests, exportPower*(math.Log(math.Max(at.Survive, 1e-4))-a.bestAlive), a.doubtful), 1e-12)) + riskPower*chance - costPower*math.Log(s.cost.Predict(p, a.frac))
-	v -= 3 * a.near(p)
+	v -= 3*a.near(p) + a.spoiled(p)
 	alive := searchAlive
 	if a.left <= 3 {
 		alive = finishAlive
 	}
-	if at.Survive < alive {
+	if at.Survive < alive || start < searchStart {
 		v -= 20
 	}
 	return v
@@ -176,8 +188,8 @@ func (a *acquisition) sampled(p Point) float64 {
 		return hopeless
 	}
 	chance := math.Log(math.Max(survive, 1e-4)) + math.Log(math.Max(start, 1e-4))
-	v := (a.guess.at(p)+exportPower*math.Log(math.Max(survive, 1e-4)))/.05 + guessRisk*chance - costPower*math.Log(s.cost.Predict(p, a.frac)) - 3*a.near(p)
-	if survive < searchAlive {
+	v := (a.guess.at(p)+exportPower*math.Log(math.Max(survive, 1e-4)))/.05 + guessRisk*chance - costPower*math.Log(s.cost.Predict(p, a.frac)) - 3*a.near(p) - a.spoiled(p)
+	if survive < searchAlive || start < searchStart {
 		v -= 200
 	}
 	return v
@@ -196,7 +208,19 @@ func (a *acquisition) unmeasured(p Point, at Prediction, chance float64) float64
 	if a.s.throughput.Able() {
 		v += at.logMean
 	}
-	return v - 3*a.near(p)
+	return v - 3*a.near(p) - a.spoiled(p)
+}
+
+// spoiled is how close p is to trials that ran but met no limit that counts: nothing else learns from
+// them.
+func (a *acquisition) spoiled(p Point) float64 {
+	sum := 0.0
+	for _, o := range a.s.seen {
+		if o.Status == Worthless {
+			sum += 2 * math.Exp(-a.apart(p, o.Point))
+		}
+	}
+	return sum
 }
 
 // near is 1 when a launched or pending point differs only by an immaterial amount.

@@ -52,7 +52,11 @@ func (a *acquisition) candidates() []candidate {
 	}
 	a.single(home, add)
 	better := func(x, y candidate) int { return cmp.Compare(y.score, x.score) }
-	for round := range localRounds {
+	rounds := localRounds
+	if a.doubtful {
+		rounds = 0 // what is least known is a corner, and a corner teaches little
+	}
+	for round := range rounds {
 		slices.SortStableFunc(all, better)
 		parents := slices.Clone(all[:min(len(all), localParents)])
 		changes := 1

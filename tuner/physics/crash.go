@@ -20,6 +20,8 @@ type Crashes struct {
 	good    map[fault]bool
 	bad     map[fault]float64 // posterior of what was part of a crash and of no start
 	causes  []fault           // its keys, in order
+	untried float64           // trials that held a value not known to start
+	failed  float64           // those of them that crashed
 }
 
 // fault is a value (second is -1) or a pair of values that may keep a server from starting.
@@ -27,6 +29,7 @@ type fault struct{ first, value, second, other int }
 
 const (
 	priorValue = 0.08  // an untried choice does not start
+	priorTrust = 12.0  // trials of untried choices that this figure is worth
 	priorPair  = 0.004 // an untried pair
 	innocent   = 0.97  // a start of what is known to start
 	quarantine = 0.85  // posterior above which a cause is not tried again
@@ -38,6 +41,7 @@ func newCrashes(l *layout) *Crashes {
 
 // Observe learns whether a configuration came up. Failures for memory say nothing here.
 func (c *Crashes) Observe(o Observation) {
+	c.count(o)
 	switch o.Status {
 	case OK, Pruned, Started, LoadOOM, Worthless:
 		c.started = append(c.started, o.Point)
@@ -48,6 +52,26 @@ func (c *Crashes) Observe(o Observation) {
 		return
 	}
 	c.infer()
+}
+
+// count learns how often untried values fail on this server. Before the first start a crash may have
+// any cause.
+func (c *Crashes) count(o Observation) {
+	if len(c.started) == 0 || !slices.ContainsFunc(c.l.suspects, func(i int) bool { return !c.good[fault{i, o.Point[i], -1, 0}] }) {
+		return
+	}
+	switch o.Status {
+	case Crashed:
+		c.failed++
+		c.untried++
+	case OK, Pruned, LoadOOM:
+		c.untried++
+	}
+}
+
+// value is the chance that an untried choice does not start.
+func (c *Crashes) value() float64 {
+	return (priorValue*priorTrust + c.failed) / (priorTrust + c.untried)
 }
 
 // each calls do with every value and every pair of values of p that may be at fault.
@@ -65,11 +89,11 @@ func (c *Crashes) prior(f fault) float64 {
 	case f.second >= 0:
 		return priorPair
 	case f.value == c.l.home[f.first]:
-		return priorValue / 4 // what runs today is taken on trust
+		return c.value() / 4 // what runs today is taken on trust
 	case c.l.space[f.first].Kind == Ordered:
-		return priorValue / 4
+		return c.value() / 4
 	}
-	return priorValue
+	return c.value()
 }
 
 // infer shares the blame of each crash among its possible causes, twice: a cause that explains

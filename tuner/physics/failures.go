@@ -14,20 +14,22 @@ type Failures struct {
 	l     *layout
 	k     *kernel
 	rows  []row
-	label []float64 // 1 = failed
-	prior []float64 // log odds of failure that the other models gave beforehand
-	pull  []float64 // label less chance at the solution: what each trial still argues for
-	blind bool      // no other model speaks
+	label []float64   // 1 = failed
+	prior []float64   // log odds of failure that the other models gave beforehand
+	pull  []float64   // label less chance at the solution: what each trial still argues for
+	shift [][]float64 // of log odds, by knob and value
+	blind bool        // no other model speaks
 }
 
 const (
 	failureSD      = 0.35 // of log odds, by knob
-	failureBlindSD = 1.0  // where no other model speaks
+	failureBlindSD = 1.5  // where no other model speaks
 	newtonSteps    = 12
+	blindSurvival  = 0.8 // chance to survive anywhere, where no other model speaks
 )
 
 func newFailures(l *layout, k *kernel) *Failures {
-	return &Failures{l: l, k: k, blind: l.role[RoleMemFraction] < 0}
+	return &Failures{l: l, k: k, blind: !known(l.value(l.home, RoleMemFraction))}
 }
 
 // Observe learns from a trial that ran out of GPU memory or that did not, and from the chance to
@@ -46,21 +48,15 @@ func (f *Failures) Observe(o Observation, survive float64) {
 	f.label = append(f.label, label)
 	f.prior = append(f.prior, math.Log((1-survive)/survive))
 	f.solve()
+	f.shift = f.k.table(f.rows, f.pull, f.variance())
 }
 
-// between is the covariance of an observed point with another.
-func (f *Failures) between(r *row, p Point) float64 {
-	sd := failureSD
+// variance is the prior variance of a knob's own shift.
+func (f *Failures) variance() float64 {
 	if f.blind {
-		sd = failureBlindSD
+		return failureBlindSD * failureBlindSD
 	}
-	sum := 0.0
-	for i, j := range p {
-		if len(f.l.space[i].Values) > 1 && r.alive[i] && f.l.space.Alive(p, i) {
-			sum += sd * sd * r.alike[i][j]
-		}
-	}
-	return sum
+	return failureSD * failureSD
 }
 
 // solve finds the most probable shifts by Newton's method: f = K(label - chance) at the solution.
@@ -69,7 +65,7 @@ func (f *Failures) solve() {
 	k := mat.NewSymDense(n, nil)
 	for a := range n {
 		for b := a; b < n; b++ {
-			k.SetSym(a, b, f.between(&f.rows[a], f.rows[b].point))
+			k.SetSym(a, b, f.variance()*f.k.additive(&f.rows[a], f.rows[b].point))
 		}
 	}
 	shift := make([]float64, n)
@@ -129,15 +125,7 @@ func (f *Failures) Predict(p Point, survive float64) float64 {
 	if len(f.rows) == 0 {
 		return survive
 	}
-	shift := 0.0
-	for a := range f.rows {
-		if w := f.pull[a]; math.Abs(w) > 0.01 {
-			shift += w * f.between(&f.rows[a], p)
-		}
-	}
-	if shift == 0 {
-		return survive
-	}
+	shift := f.k.lookup(f.shift, p)
 	survive = clamp(survive, 1e-6, 1-1e-6)
 	return chance(math.Log(survive/(1-survive)) - shift)
 }

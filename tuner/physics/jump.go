@@ -6,7 +6,7 @@ const (
 	plateauTurns = 5     // turns without progress after which one looks elsewhere
 	plateauGain  = 0.005 // least progress, relative
 	jumpShare    = 0.33
-	jumpDraws    = 400
+	jumpDraws    = 20  // of many the farthest is always a corner, which teaches little
 	jumpAlive    = 0.7 // least chance to survive of a jump
 )
 
@@ -53,19 +53,7 @@ func (a *acquisition) farthest() (best Point, ok bool) {
 // distance is how far p is from the nearest point that was tried or is pending: knobs count alike.
 func (a *acquisition) distance(p Point) float64 {
 	least := math.Inf(1)
-	from := func(q Point) {
-		sum := 0.0
-		for i, k := range a.s.space {
-			switch {
-			case p[i] == q[i]:
-			case k.Kind == Unordered:
-				sum++
-			default:
-				sum += math.Abs(a.s.l.numbers[i][p[i]] - a.s.l.numbers[i][q[i]])
-			}
-		}
-		least = math.Min(least, sum)
-	}
+	from := func(q Point) { least = math.Min(least, a.apart(p, q)) }
 	for _, o := range a.s.seen {
 		from(o.Point)
 	}
@@ -73,4 +61,19 @@ func (a *acquisition) distance(p Point) float64 {
 		from(q)
 	}
 	return least
+}
+
+// apart is how far two points differ: knobs count alike, 1 for the whole range or another choice.
+func (a *acquisition) apart(p, q Point) float64 {
+	sum := 0.0
+	for i, k := range a.s.space {
+		switch {
+		case p[i] == q[i]:
+		case k.Kind == Unordered:
+			sum++
+		default:
+			sum += math.Abs(a.s.l.numbers[i][p[i]] - a.s.l.numbers[i][q[i]])
+		}
+	}
+	return sum
 }

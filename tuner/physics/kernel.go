@@ -72,3 +72,51 @@ func (k *kernel) row(p Point) row {
 	}
 	return r
 }
+
+// additive is how alike an observed point is to another, summed over the knobs that do something at
+// both.
+func (k *kernel) additive(r *row, p Point) float64 {
+	sum := 0.0
+	for i, j := range p {
+		if len(k.l.space[i].Values) > 1 && r.alive[i] && k.alive(p, i) {
+			sum += r.alike[i][j]
+		}
+	}
+	return sum
+}
+
+func (k *kernel) alive(p Point, i int) bool {
+	return k.l.space[i].Needs < 0 || k.l.space.Alive(p, i)
+}
+
+// table is a weighted sum of additive over observed points, by knob and value: as the kernel is a sum
+// over knobs, so is every function made of it.
+func (k *kernel) table(rows []row, weight []float64, factor float64) [][]float64 {
+	out := make([][]float64, len(k.l.space))
+	for i, knob := range k.l.space {
+		out[i] = make([]float64, len(knob.Values))
+		if len(knob.Values) < 2 {
+			continue
+		}
+		for a := range rows {
+			if !rows[a].alive[i] {
+				continue
+			}
+			for j, v := range rows[a].alike[i] {
+				out[i][j] += factor * weight[a] * v
+			}
+		}
+	}
+	return out
+}
+
+// lookup is the value of a table at p.
+func (k *kernel) lookup(table [][]float64, p Point) float64 {
+	sum := 0.0
+	for i := range table {
+		if k.alive(p, i) {
+			sum += table[i][p[i]]
+		}
+	}
+	return sum
+}

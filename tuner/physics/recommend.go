@@ -17,8 +17,7 @@ func (s *Search) Recommend() (p Point, ok bool) {
 	points := s.measured(true)
 	home := -1
 	for i, p := range points {
-		at := s.predict(p, recommendWindows)
-		v := at.logMean + marginPower*math.Log(math.Max(at.Survive, 1e-3))
+		v := s.predict(p, 1).logMean + marginPower*math.Log(s.holds(p))
 		if p.Equal(s.l.home) {
 			home = i
 		}
@@ -29,12 +28,20 @@ func (s *Search) Recommend() (p Point, ok bool) {
 	if best < 0 {
 		return nil, false
 	}
-	if home >= 0 && best != home && s.predict(points[home], recommendWindows).Survive > searchAlive {
+	if home >= 0 && best != home && s.holds(points[home]) > searchAlive {
 		if mean, sd := s.residual.Difference(points[best], points[home]); mean < confidence*sd {
 			best = home
 		}
 	}
 	return points[best], true
+}
+
+// holds is the chance that a point which ran once will survive in service, on the careful side of what
+// is not known.
+func (s *Search) holds(p Point) float64 {
+	_, free, sd := s.memory.Predict(p)
+	survive, spread := s.risk.Predict(p, free, sd, recommendWindows)
+	return math.Max(s.failures.Predict(p, clamp(survive-spread, 0.001, 1)), 0.001)
 }
 
 // confidence is by how many standard deviations of their difference a configuration must be expected

@@ -23,6 +23,9 @@ type Risk struct {
 	tau  float64
 	r    *rand.Rand
 	use  []riskParticle
+	x    excess
+
+	leaks []int // scratch
 }
 
 type loaded struct {
@@ -46,12 +49,13 @@ type riskParticle struct {
 const (
 	riskParticles = 240
 	riskShown     = 80
+	riskSweeps    = 14
 	riskFixed     = 5 // parameters before the leaks
 	leakSize      = 1.2
 )
 
 func newRisk(l *layout, m *Memory, r *rand.Rand) *Risk {
-	k := &Risk{l: l, m: m, r: r}
+	k := &Risk{l: l, m: m, r: r, x: excess{k: newKernel(l)}}
 	prior := []float64{math.Log(.4), math.Log(.16), math.Log(.4), math.Log(.13), math.Log(.14)}
 	sd := []float64{.45, .6, .8, .4, .4}
 	for range l.choices {
@@ -94,8 +98,10 @@ func (k *Risk) Observe(o Observation) {
 	}
 	k.l.eachChoice(o.Point, func(f int) { d.leaks = append(d.leaks, f) })
 	k.seen = append(k.seen, d)
-	k.e.move(k.r, 14, k.logp)
+	k.e.move(k.r, riskSweeps, k.logp)
 	k.refresh()
+	k.x.observe(o)
+	k.x.fit(k.expect, k.jitter())
 }
 
 // running is max-running-requests in units of 1024, as far as the clients can use it.
@@ -166,20 +172,12 @@ func (k *Risk) Predict(p Point, freeGiB, sdGiB, windows float64) (survive, sprea
 	if !known(freeGiB) {
 		return 0.97, 0.1
 	}
-	chunk, run, host := k.l.chunk(p)/1024, k.running(p), k.l.pool(p) > 0
+	freeGiB -= k.x.at(p)
+	load := k.load(p)
 	sum, square := 0.0, 0.0
 	for i := range k.use {
 		u := &k.use[i]
-		need := u.n0 + u.n1*chunk + u.n2*run
-		if host {
-			need += u.n3
-		}
-		for knob, at := range k.l.first {
-			if at >= 0 {
-				need += u.leak[at+p[knob]]
-			}
-		}
-		z := (freeGiB - need) / math.Sqrt(u.scale*u.scale+.36*sdGiB*sdGiB)
+		z := (freeGiB - u.need(&load)) / math.Sqrt(u.scale*u.scale+.36*sdGiB*sdGiB)
 		s := 1.0
 		if z < 14 {
 			s = 1 / (1 + math.Exp(-math.Max(z, -40)))
@@ -200,4 +198,48 @@ func (k *Risk) Predict(p Point, freeGiB, sdGiB, windows float64) (survive, sprea
 	n := float64(len(k.use))
 	survive = sum / n
 	return survive, math.Sqrt(math.Max(0, square/n-survive*survive))
+}
+
+// load is what a point's need depends on.
+type load struct {
+	chunk, running, host float64
+	leaks                []int
+}
+
+func (k *Risk) load(p Point) load {
+	d := load{chunk: k.l.chunk(p) / 1024, running: k.running(p), leaks: k.leaks[:0]}
+	if k.l.pool(p) > 0 {
+		d.host = 1
+	}
+	k.l.eachChoice(p, func(f int) { d.leaks = append(d.leaks, f) })
+	k.leaks = d.leaks
+	return d
+}
+
+// need is the memory that a load takes, GiB.
+func (u *riskParticle) need(d *load) float64 {
+	sum := u.n0 + u.n1*d.chunk + u.n2*d.running + u.n3*d.host
+	for _, f := range d.leaks {
+		sum += u.leak[f]
+	}
+	return sum
+}
+
+// expect is the low-water mark that arithmetic and the learnt need expect at p, GiB.
+func (k *Risk) expect(p Point) float64 {
+	_, free, _ := k.m.Predict(p)
+	d, sum := k.load(p), 0.0
+	for i := range k.use {
+		sum += k.use[i].need(&d)
+	}
+	return free - sum/float64(len(k.use))
+}
+
+// jitter is how far one launch's low-water mark may lie from its point's own, GiB.
+func (k *Risk) jitter() float64 {
+	sum := 0.0
+	for i := range k.use {
+		sum += k.use[i].scale
+	}
+	return math.Hypot(.6*sum/float64(len(k.use)), .04)
 }

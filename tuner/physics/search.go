@@ -61,6 +61,9 @@ func (s *Search) Observe(o Observation) {
 	survive *= s.memory.Start(tokens, free, sd)
 	s.memory.Observe(o)
 	s.risk.Observe(o)
+	if s.failures.blind {
+		survive = blindSurvival
+	}
 	s.failures.Observe(o, survive)
 	s.crashes.Observe(o)
 	s.cost.Observe(o)
@@ -104,6 +107,9 @@ func (s *Search) predict(p Point, windows float64) Prediction {
 // survive is the chance to start and to survive so many full measuring times, as far as GPU memory
 // goes.
 func (s *Search) survive(p Point, tokens, freeGiB, sdGiB, windows float64) float64 {
+	if s.failures.blind {
+		return math.Pow(s.failures.Predict(p, blindSurvival), windows)
+	}
 	load, _ := s.risk.Predict(p, freeGiB, sdGiB, windows)
 	return s.failures.Predict(p, load*s.memory.Start(tokens, freeGiB, sdGiB))
 }

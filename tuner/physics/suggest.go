@@ -29,6 +29,7 @@ type Why struct {
 // How much of the full measuring time a trial gets, and when it may be ended early.
 const (
 	searchFrac = 0.5
+	middleFrac = 0.75
 	abortFrac  = 0.2
 	abortSDs   = 2.5 // an estimate so many standard deviations of its own noise below the best is hopeless
 )
