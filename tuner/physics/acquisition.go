@@ -43,8 +43,9 @@ const (
 	finishTurns = 4
 	hopeless    = -1e6
 	quickTurns  = 7 // turns before knobs are tried at random
-	doubtEvery  = 6 // one turn in so many asks what would be best if physics said nothing
-	doubtAt     = 5
+	doubtEvery  = 3 // one turn in so many asks what would be best if physics said nothing
+	doubtAt     = 2
+	doubtFrom   = 5
 	gatherShare = 0.28 // of the budget at the end that puts together what was learnt
 	exportPower = 1.5  // what is exported must survive so many times as long
 	windowsHere = 2.0  // full measuring times a candidate should survive
@@ -60,7 +61,7 @@ func (s *Search) newAcquisition(pending []Point) *acquisition {
 	a.frac = a.share()
 	a.rank()
 	n := len(s.seen)
-	a.doubtful = a.known && a.left > finishTurns && n%doubtEvery == doubtAt
+	a.doubtful = a.known && a.left > finishTurns && n >= doubtFrom && n%doubtEvery == doubtAt && !s.residual.trusted()
 	if a.known && !a.doubtful && a.explores() {
 		a.guess, _ = s.residual.guess(a.r)
 	}

@@ -4,6 +4,7 @@ import "math"
 
 const (
 	plateauTurns = 5     // turns without progress after which one looks elsewhere
+	trustedTurns = 8     // the same while physics foretells the values well
 	plateauGain  = 0.005 // least progress, relative
 	jumpShare    = 0.33
 	jumpDraws    = 20  // of many the farthest is always a corner, which teaches little
@@ -24,7 +25,11 @@ func (a *acquisition) plateau() bool {
 			best, since = o.Value, 0
 		}
 	}
-	return best > 0 && since > 0 && since%plateauTurns == 0
+	turns := plateauTurns
+	if a.s.residual.trusted() {
+		turns = trustedTurns
+	}
+	return best > 0 && since > 0 && since%turns == 0
 }
 
 // farthest is a point that differs most from all that was tried, among random ones that are likely

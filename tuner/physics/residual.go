@@ -374,12 +374,24 @@ func (h *hypothesis) ready(n int) bool { return n > 0 && len(h.inv) == n*n }
 // measurements near its own optimum can't say.
 const doubt = 0.15
 
+// proven is the weight of the flat hypothesis below which physics has foretold the values so much
+// better that no turn is spent on doubting it.
+const proven = 0.01
+
+// trusted reports whether physics has proven itself in this search.
+func (g *Residual) trusted() bool {
+	return g.hyp[0].ready(len(g.rows)) && g.hyp[1].weight < proven
+}
+
 // odds are the weights by which a turn looks for improvement.
 func (g *Residual) odds() (physics, flat float64) {
 	if !g.hyp[0].ready(len(g.rows)) {
 		return 0, 1
 	}
-	flat = math.Max(g.hyp[1].weight, doubt)
+	flat = g.hyp[1].weight
+	if !g.trusted() {
+		flat = math.Max(flat, doubt)
+	}
 	return 1 - flat, flat
 }
 

@@ -16,7 +16,8 @@ type effect struct {
 // number's own scale.
 func bump(knob string, centre, width, depth float64) effect {
 	return effect{knob, func(v float64) float64 {
-		return -depth * math.Pow((v-centre)/width, 2) / (1 + math.Pow((v-centre)/width, 2)) * 2
+		away := (v - centre) / width
+		return -2 * depth * away * away / (1 + away*away)
 	}}
 }
 
