@@ -8,8 +8,9 @@ AGENT_DIR ?= internal/agent/bin
 SHA256SUM ?= $(shell command -v sha256sum >/dev/null && echo sha256sum || echo shasum -a 256)
 export CGO_ENABLED = 1
 
-# make test-long  five quickstart nights; its last output is kept in docs/nights.txt
-.PHONY: build agent test check test-all test-nights test-replay test-sglang test-rest test-long fmt vet lint fuzz docs clean
+# make test-long  five quickstart nights, whose last output is kept in docs/nights.txt, and twenty nights of each study in
+#                 virtual time (docs/search-nights.md)
+.PHONY: build agent test check test-all test-nights test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
 build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
 
@@ -37,7 +38,7 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped (go vet, staticcheck and the import test ran)"; fi
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "hadolint is not installed: Dockerfile not checked"; fi
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/search/run_search.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
 
 fuzz:
 	test/fuzz.sh $(FUZZTIME)
@@ -51,10 +52,17 @@ check: fmt vet lint test fuzz
 
 test-nights:
 	$(GO) test -timeout 20m -v ./test/nights/
+	$(GO) test -timeout 10m -v ./test/nights/virtual/
 
 # the load generator against a mock server that counts what really happened
 test-replay:
 	$(GO) test -timeout 10m -v ./test/replay/
+
+# the search on the six public problems of test/search, two fresh seeds, strict about the protocol; plain python3
+test-search:
+	PYTHONDONTWRITEBYTECODE=1 python3 test/search/check_test.py
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; $(GO) build -o "$$tmp/sgtune" ./cmd/sgtune; \
+	PYTHONDONTWRITEBYTECODE=1 python3 test/search/check.py --cmd "$$tmp/sgtune suggest"
 
 test-sglang:
 	test/sglang-cpu/setup.sh $(SGLANG_CPU)
@@ -64,12 +72,14 @@ test-sglang:
 test-rest:
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/replay' -e '/test/sglang$$')
 
-# what does not fit into CI: five nights with five seeds; the output is kept under docs/
+# what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
+# those with 20 seeds each; what came out is kept under docs/
 test-long:
-	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run TestQuickstart ./test/nights/
+	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run 'TestQuickstart|TestNightAgrees' ./test/nights/
+	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	test/diagnose-speed.sh
 
-test-all: test-nights test-replay test-sglang test-rest
+test-all: test-nights test-replay test-search test-sglang test-rest
 
 clean:
 	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS

@@ -98,7 +98,7 @@ func (s *Simulated) Usage(ctx context.Context) (Usage, error) {
 	}
 	for i := range u.GPUs {
 		u.GPUs[i] = GPU{
-			Index: i, UUID: fmt.Sprintf("GPU-51300000-0000-0000-0000-%012d", i), Name: "SIMULATED 96 GB GPU",
+			Index: i, UUID: fmt.Sprintf("GPU-51300000-0000-0000-0000-%012d", i), Name: fmt.Sprintf("SIMULATED %.0f GB GPU", float64(s.opts.GPUTotalMiB)/1024),
 			Total: s.opts.GPUTotalMiB << 20, Used: simGPUIdleMiB << 20,
 		}
 	}

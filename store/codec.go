@@ -37,6 +37,18 @@ func (d *decoder) json(v any) any {
 	return text
 }
 
+// maybe is json for a column that may be NULL, which leaves v as it is.
+func (d *decoder) maybe(v any) any {
+	text := new([]byte)
+	d.later = append(d.later, func() error {
+		if *text == nil {
+			return nil
+		}
+		return json.Unmarshal(*text, v)
+	})
+	return text
+}
+
 // time fills t, in UTC, from a column written by encoder.time.
 func (d *decoder) time(t *time.Time) any {
 	nanos := new(sql.NullInt64)

@@ -49,7 +49,8 @@ func Open(ctx context.Context, path string) (*DB, error) {
 }
 
 // OpenReadOnly opens an existing database for queries only; it creates nothing and changes nothing.
-// It works beside a running tune, and in a folder that cannot be written.
+// It works beside a running tune, in a folder that cannot be written, and on databases of older
+// versions, whose trials lack what came later (addedColumns).
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	if err := checkFile(path, false); err != nil {
 		return nil, err
@@ -59,9 +60,8 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 		return nil, explain(path, "open", err)
 	}
 	version, err := schemaVersion(ctx, path, reader)
-	if err == nil && version < latest() {
-		err = fmt.Errorf("%s was written by an older sgtune (schema %d, this one knows %d); run sgtune tune on it once to bring it up to date",
-			path, version, latest())
+	if err == nil && version == 0 {
+		err = fmt.Errorf("%s holds nothing yet; run sgtune tune STUDY.yaml first, or name another file with --db", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())

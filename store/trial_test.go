@@ -29,9 +29,10 @@ func report(tokS float64) *benchmark.Report {
 }
 
 func full(number int) *trial.Trial {
-	value := 2345.6
+	value, gain, over := 2345.6, 0.04, 7
 	return &trial.Trial{
-		Study: "night", Number: number, Role: trial.RoleSearch, Why: "explore", Sampler: "sobol", Plan: []int{80, 120},
+		Study: "night", Number: number, Role: trial.RoleSearch, Why: "explore", Sampler: "physics",
+		Reason: &trial.Reason{Kind: "search", Value: &value, Gain: &gain, Over: &over, Teaches: "page-size"}, Plan: []int{80, 120},
 		Config: sglang.Config{
 			"mem-fraction-static": 0.85, "hicache-size": 48.0, "enable-mixed-chunk": true, "kv-cache-dtype": "bf16",
 			"cuda-graph-bs-decode": []any{1.0, 2.0, 4.0}, "env.NCCL_ALGO": "Ring",

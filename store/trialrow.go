@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"sgtune/sglang"
@@ -16,7 +17,26 @@ var trialColumns = []string{
 	"created_at", "started_at", "ended_at",
 	"config_json", "why", "sampler", "plan_json", "verdict_json", "memory_json", "low_water", "own_ram", "min_ram",
 	"startup", "steps_json", "cache_json", "max_running", "canary_shrunk", "gpu_baseline_json", "sglang_version",
-	"process_json", "port", "marker", "dir", "argv_json",
+	"process_json", "port", "marker", "dir", "argv_json", "reason_json",
+}
+
+// addedColumns are columns that older schemas lack, by the version that brought them. A database that is
+// only read is not migrated: what it lacks reads as NULL.
+var addedColumns = map[string]int{"reason_json": 2}
+
+// readable lists what to select for trialColumns from a database as it is.
+func readable(ctx context.Context, tx *sql.Tx) ([]string, error) {
+	var version int
+	if err := tx.QueryRowContext(ctx, "SELECT user_version FROM pragma_user_version").Scan(&version); err != nil {
+		return nil, err
+	}
+	columns := slices.Clone(trialColumns)
+	for i, name := range columns {
+		if version < addedColumns[name] {
+			columns[i] = "NULL"
+		}
+	}
+	return columns, nil
 }
 
 // encodeTrial lists a trial's column values, secrets masked.
@@ -37,7 +57,10 @@ func encodeTrial(t *trial.Trial) ([]any, error) {
 		e.json(maskConfig(t.Config)), sglang.Mask(t.Why), t.Sampler, e.json(t.Plan), e.json(verdict), e.json(t.Memory),
 		t.LowWater, t.OwnRAM, t.MinRAM,
 		int64(t.Startup), e.json(t.Steps), e.json(cache), t.MaxRunning, t.CanaryShrunk, e.json(t.GPUBaseline), t.SGLang,
-		e.json(process), t.Port, t.Marker, t.Dir, e.json(maskArgv(t.Argv)),
+		e.json(process), t.Port, t.Marker, t.Dir, e.json(maskArgv(t.Argv)), nil,
+	}
+	if t.Reason != nil {
+		row[len(row)-1] = e.json(t.Reason)
 	}
 	return row, e.err
 }
@@ -54,7 +77,7 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 		d.json(&t.Config), &t.Why, &t.Sampler, d.json(&t.Plan), d.json(&t.Verdict), d.json(&t.Memory),
 		&t.LowWater, &t.OwnRAM, &t.MinRAM,
 		&t.Startup, d.json(&t.Steps), d.json(&t.Cache), &t.MaxRunning, &t.CanaryShrunk, d.json(&t.GPUBaseline), &t.SGLang,
-		d.json(&t.Process), &t.Port, &t.Marker, &t.Dir, d.json(&t.Argv))
+		d.json(&t.Process), &t.Port, &t.Marker, &t.Dir, d.json(&t.Argv), d.maybe(&t.Reason))
 	if err == nil {
 		err = d.finish()
 	}
@@ -63,7 +86,11 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 
 // selectTrials reads the trials that where picks, with their levels.
 func selectTrials(ctx context.Context, tx *sql.Tx, study, where string, args ...any) ([]*trial.Trial, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT study_id, number, "+strings.Join(trialColumns, ", ")+" FROM trials "+where, args...)
+	columns, err := readable(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT study_id, number, "+strings.Join(columns, ", ")+" FROM trials "+where, args...)
 	if err != nil {
 		return nil, err
 	}

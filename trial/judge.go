@@ -83,7 +83,7 @@ func stateOf(end Ending, v Verdict) State {
 	switch {
 	case end == EndPerson:
 		return Cancelled
-	case end == EndPruned:
+	case end == EndPruned && v.Outcome != BenchInvalid: // a load generator that fell behind makes any server look hopeless
 		return Pruned
 	case end == EndDone && (v.Outcome == OK || v.Outcome == Degraded):
 		return Complete

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sgtune/benchmark"
@@ -128,13 +129,15 @@ func admitted(r *benchmark.Report) int64 {
 }
 
 // measure runs the levels of the plan in order, without a flush between them. Each is stored as
-// soon as it ends: a crash of sgtune loses the running one at most.
+// soon as it ends: a crash of sgtune loses the running one at most. A level that was stopped early ends
+// the trial where the rest is hopeless too; a trial none of whose levels was measured in full is pruned. The plan
+// grows where More names a further level.
 func (a *attempt) measure(ctx context.Context) error {
 	if a.Load.Workload == nil {
 		return nil
 	}
-	for _, concurrency := range a.t.Plan {
-		level, err := a.level(ctx, concurrency)
+	for i := 0; i < len(a.t.Plan) || a.more(); i++ {
+		level, err := a.level(ctx, a.t.Plan[i])
 		if err != nil {
 			return err
 		}
@@ -145,11 +148,31 @@ func (a *attempt) measure(ctx context.Context) error {
 		if level.Report.Invalid == benchmark.InvalidClientHung {
 			return nil // no bound either: the trial says nothing about its configuration
 		}
-		if level.Report.Pruned {
+		if level.Report.Pruned && !measuredInFull(a.t.Levels) && (a.Hopeless == nil || a.Hopeless(a.t)) {
 			return ErrPruned
 		}
 	}
+	if len(a.t.Levels) > 0 && !measuredInFull(a.t.Levels) {
+		return ErrPruned
+	}
 	return nil
+}
+
+// more adds a level to the plan if there is one to add.
+func (a *attempt) more() bool {
+	if a.More == nil {
+		return false
+	}
+	concurrency, ok := a.More(a.t)
+	if ok {
+		a.t.Plan = append(slices.Clone(a.t.Plan), concurrency)
+	}
+	return ok
+}
+
+// measuredInFull reports whether any of the levels ran to its end.
+func measuredInFull(levels []Level) bool {
+	return slices.ContainsFunc(levels, func(l Level) bool { return l.Report != nil && !l.Report.Pruned })
 }
 
 func (a *attempt) level(ctx context.Context, concurrency int) (Level, error) {

@@ -124,6 +124,66 @@ func TestLevelsAreStoredAsTheyEnd(t *testing.T) {
 	}
 }
 
+// TestHopelessLevels: a level that is stopped early ends the trial only where the rest is hopeless too; a trial
+// with one level in full is complete, one without is pruned.
+func TestHopelessLevels(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		prune    map[int]bool // by level
+		hopeless bool         // asked after the first one
+		state    trial.State
+		levels   int
+		best     int
+	}{
+		{"the trial with it", map[int]bool{2: true}, true, trial.Pruned, 1, 2},
+		{"the rest may be better", map[int]bool{2: true}, false, trial.Complete, 2, 4},
+		{"the rest is not", map[int]bool{2: true, 4: true}, false, trial.Pruned, 2, 0},
+		{"one level in full", map[int]bool{4: true}, true, trial.Complete, 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}
+			r, tr := newRunner(t, h, store), newTrial(2, 4)
+			r.Load.Cap, r.Load.Canary, tr.Plan = 5*time.Minute, 0, []int{2, 4}
+			r.Score = func(levels []trial.Level) (value float64, clients int, ok bool) {
+				for _, l := range levels { // the last one measured in full, else the first
+					if !ok || !l.Report.Pruned {
+						value, clients, ok = l.Report.OutputTokS, l.Concurrency, true
+					}
+				}
+				return value, clients, ok
+			}
+			r.Prune = func(row *trial.Trial, windows []float64) bool {
+				return c.prune[row.Plan[len(row.Levels)]] && len(windows) >= 2
+			}
+			r.Hopeless = func(*trial.Trial) bool { return c.hopeless }
+			if err := r.Run(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+			if tr.State != c.state || len(tr.Levels) != c.levels || tr.Value == nil || c.best > 0 && tr.Best != c.best {
+				t.Errorf("state %s, %d levels, value %v at %d: %s", tr.State, len(tr.Levels), tr.Value, tr.Best, tr.Verdict.Text)
+			}
+		})
+	}
+}
+
+// TestFurtherLevels: the plan grows while More names a level.
+func TestFurtherLevels(t *testing.T) {
+	t.Parallel()
+	h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}
+	r, tr := newRunner(t, h, store), newTrial(4)
+	r.Load.Canary = 0
+	plan := tr.Plan
+	r.More = func(row *trial.Trial) (int, bool) { return 2, len(row.Levels) < 2 }
+	if err := r.Run(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if tr.State != trial.Complete || !slices.Equal(tr.Plan, []int{4, 2}) || len(tr.Levels) != 2 || tr.Levels[1].Concurrency != 2 || len(plan) != 1 {
+		t.Errorf("state %s, plan %v, %d levels", tr.State, tr.Plan, len(tr.Levels))
+	}
+}
+
 func TestPruneKeepsThePartialResult(t *testing.T) {
 	t.Parallel()
 	h, store := newFakeHost(t, script{log: startLog}), &fakeStore{}

@@ -57,7 +57,12 @@ type Runner struct {
 	// Score gives a trial's value from its levels: the objective at the best level that meets the SLO.
 	Score func([]Level) (value float64, concurrency int, ok bool)
 	// Prune is asked after each window of a level with that level's windows (output tok/s).
-	Prune    func(t *Trial, windows []float64) bool
+	Prune func(t *Trial, windows []float64) bool
+	// Hopeless is asked after a level was stopped early whether the levels left are hopeless too, which ends
+	// the trial; nil = they are. It is not asked once a level was measured in full.
+	Hopeless func(t *Trial) bool
+	// More is asked when the plan's levels are measured for a further one; nil = there is none.
+	More     func(t *Trial) (concurrency int, ok bool)
 	Progress func(Progress)          // may be nil; must not block
 	Notice   func(kind, text string) // facts worth an event (canary shrunk, monitor disagreed); may be nil; called from several goroutines
 }

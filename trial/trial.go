@@ -26,8 +26,9 @@ type Trial struct {
 	Study   string        `json:"study"`
 	Number  int           `json:"number"` // never reused; 0 is the baseline
 	Role    Role          `json:"role"`
-	Config  sglang.Config `json:"config"` // knobs only, by SGLang's flag names
-	Why     string        `json:"why"`    // the sampler's reason
+	Config  sglang.Config `json:"config"`           // knobs only, by SGLang's flag names
+	Why     string        `json:"why"`              // the sampler's reason
+	Reason  *Reason       `json:"reason,omitempty"` // the same in figures, nil from samplers without a model
 	Sampler string        `json:"sampler"`
 	Plan    []int         `json:"plan"` // concurrency of each load level to measure, in this order
 	State   State         `json:"state"`

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"math"
+	"slices"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -43,6 +44,17 @@ func (f HostFacts) Available() float64 {
 	return float64(min(f.MemAvailable, f.CgroupHeadroom))
 }
 
+// smallestGPU is the memory of the smallest GPU, GiB; 0 when none was read.
+func (f HostFacts) smallestGPU() float64 {
+	least := int64(0)
+	for _, g := range f.GPUs {
+		if g.Total > 0 && (least == 0 || g.Total < least) {
+			least = g.Total
+		}
+	}
+	return float64(least) / bytesPerGiB
+}
+
 // gpusUnread reports whether the GPUs could not be read.
 func (f HostFacts) gpusUnread() bool { return len(f.GPUs) == 0 && f.GPUNote != "" }
 
@@ -57,17 +69,22 @@ type Admission struct {
 // or Frontier.Check), nil for none. The facts must be those of an idle host: memory that a running
 // server of ours holds would be counted twice.
 func NewAdmission(s *Study, history []*trial.Trial, facts HostFacts, line func(sglang.Config) error) *Admission {
-	a := &Admission{constraints: []Constraint{
-		Quality{Fixed: sglang.Merge(s.Server.Flags, s.Passed)},
-		newCombination(s),
-		hostRAM(s, history, facts, OwnRAM(history)),
-		Memory{Predict: Predictor(s, history)},
-	}}
+	a := rulesOnly(s, history, facts)
 	if line != nil {
 		a.constraints = append(a.constraints, Rule(line))
 	}
 	a.constraints = append(a.constraints, NewRepeat(history))
 	return a
+}
+
+// rulesOnly are the rules that hold for every launch, what was launched or learnt left out.
+func rulesOnly(s *Study, history []*trial.Trial, facts HostFacts) *Admission {
+	return &Admission{constraints: []Constraint{
+		Quality{Fixed: sglang.Merge(s.Server.Flags, s.Passed)},
+		newCombination(s),
+		hostRAM(s, history, facts, OwnRAM(history)),
+		Memory{Predict: Predictor(s, history)},
+	}}
 }
 
 // hostRAM is the rule for host pools on a host as it is now; own is what a server takes beside them, bytes,
@@ -95,15 +112,54 @@ func (a *Admission) Admit(c sglang.Config) error {
 }
 
 // OwnRAM is the most host memory a server took for itself in the launches so far (the largest fall
-// of MemAvailable before its host pool), bytes; negative before any launch has shown it.
+// of MemAvailable before its host pool), bytes; negative before any launch has shown it. A reading
+// that has the host pool in it, because the server's log came late on a busy machine, does not count:
+// one such figure would keep all host pools out for the rest of the night.
 func OwnRAM(history []*trial.Trial) float64 {
+	return ownRAM(history, func(*trial.Trial) bool { return true })
+}
+
+// ownRAM is OwnRAM of some of the launches; all of them tell which reading is off.
+func ownRAM(history []*trial.Trial, of func(*trial.Trial) bool) float64 {
+	usual := usualRAM(history)
 	own := -1.0
 	for _, t := range history {
+		if !of(t) {
+			continue
+		}
+		if sum, pools := accounted(t); sum > 0 && usual > 0 && pools > 0 && sum-usual > pools/2 {
+			continue
+		}
 		if t.OwnRAM > 0 {
 			own = math.Max(own, float64(t.OwnRAM))
 		}
 	}
 	return own
+}
+
+// accounted adds up what was left, what the server took and its host pools: about what was available
+// before the launch. Bytes; sum is 0 where a figure is missing.
+func accounted(t *trial.Trial) (sum, pools float64) {
+	pools = float64(max(1, t.Memory.TP)) * t.Memory.HostPoolGB * sglang.GB
+	if t.MinRAM <= 0 || t.OwnRAM <= 0 {
+		return 0, pools
+	}
+	return float64(t.MinRAM) + float64(t.OwnRAM) + pools, pools
+}
+
+// usualRAM is the median of what the launches account for, 0 before three of them do.
+func usualRAM(history []*trial.Trial) float64 {
+	var sums []float64
+	for _, t := range history {
+		if sum, _ := accounted(t); sum > 0 {
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) < 3 {
+		return 0
+	}
+	slices.Sort(sums)
+	return sums[len(sums)/2]
 }
 
 // Predictor is the memory arithmetic calibrated by the newest start-up log of history that shows

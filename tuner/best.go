@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -12,33 +11,10 @@ import (
 
 // What counts as equal when the best candidate is picked.
 const (
-	leastNoise  = 0.005 // relative standard error believed of one launch at least
-	mostNoise   = 0.02  // and at most, for ranking
-	marginStep  = 0.5   // GiB of free memory that make a difference
-	startupStep = 1.15  // ratio of start-up times that makes one
+	mostTie     = 0.01 // relative difference of expected values, at most, however large the noise
+	marginStep  = 0.5  // GiB of free memory that make a difference
+	startupStep = 1.15 // ratio of start-up times that makes one
 )
-
-// noise is the relative standard error of one launch's value: the median over the launches' own
-// 95% intervals. They cover the windows of one launch only, so it is a lower bound.
-func noise(h History) float64 {
-	var all []float64
-	for _, t := range h {
-		if !counts(t) {
-			continue
-		}
-		for _, l := range t.Levels {
-			if l.Concurrency != t.Best || l.Report == nil || l.Report.OutputTokS <= 0 || l.Report.OutputHigh <= l.Report.OutputLow {
-				continue
-			}
-			all = append(all, (l.Report.OutputHigh-l.Report.OutputLow)/2/1.96/l.Report.OutputTokS)
-		}
-	}
-	if len(all) == 0 {
-		return mostNoise
-	}
-	slices.Sort(all)
-	return math.Max(all[len(all)/2], leastNoise)
-}
 
 // merit is what decides among equals, in order: farther from the learnt memory line, less host
 // RAM, faster start, fewer changed flags.
@@ -47,11 +23,11 @@ type merit struct {
 	ram     float64 // GB a rank of host pool
 	startup float64 // steps of startupStep
 	changed int     // knobs that differ from the baseline
-	value   float64
+	value   float64 // expected log value
 }
 
-func meritOf(t *trial.Trial, f *Frontier, baseline sglang.Config) merit {
-	m := merit{ram: t.Memory.HostPoolGB, changed: len(changes(baseline, t.Config)), value: *t.Value}
+func meritOf(t *trial.Trial, f *Frontier, baseline sglang.Config, expected float64) merit {
+	m := merit{ram: t.Memory.HostPoolGB, changed: len(changes(baseline, t.Config)), value: expected}
 	if m.ram == 0 {
 		m.ram = hostPool(t.Config)
 	}
@@ -81,42 +57,77 @@ func (m merit) compare(o merit) (order int, why string) {
 	return cmp.Compare(o.value, m.value), "is the faster one"
 }
 
-// candidate picks the search trial whose configuration is confirmed: the highest value; among
-// those that the noise seen cannot tell from it, the one with the best merit. out are the keys of
-// configurations that failed their confirmation. nil when nothing but the baseline has a value.
-func candidate(h History, baseline sglang.Config, out map[string]bool) (pick *trial.Trial, why string) {
+// choice is the configuration to confirm, by the trial that measured it.
+type choice struct {
+	trial *trial.Trial // nil when nothing but the baseline has a value
+	why   string       // in words, with the tie-break if there was one
+
+	expected bool    // gain and chance are known
+	gain     float64 // expected beside the baseline, relative
+	chance   float64 // that it is better at all
+}
+
+// candidate picks the search trial whose configuration is confirmed: the one that is expected to be worth most,
+// its value and its distance from the memory line weighed; among those that the noise cannot tell from it, the
+// one with the best merit. out are the keys of configurations that cannot be it.
+func candidate(h History, baseline sglang.Config, out map[string]bool, s standings) choice {
 	h = h.where(func(t *trial.Trial) bool { return t.Role != trial.RoleConfirm }) // the choice came before these
-	f := NewFrontier(h)
-	var top *trial.Trial
-	var field History
-	for _, t := range h.Role(trial.RoleSearch) {
-		if !counts(t) || out[Key(t.Config)] || sameConfig(t.Config, baseline) {
-			continue
-		}
-		field = append(field, t)
-		if top == nil || *t.Value > *top.Value {
+	field := h.where(func(t *trial.Trial) bool {
+		return t.Role == trial.RoleSearch && counts(t) && *t.Value > 0 && !out[Key(t.Config)] && !sameConfig(t.Config, baseline)
+	})
+	if len(field) == 0 {
+		return choice{}
+	}
+	worth := func(t *trial.Trial) float64 { return s.of[Key(t.Config)].worth() }
+	top, highest := field[0], field[0]
+	for _, t := range field {
+		if worth(t) > worth(top) {
 			top = t
 		}
+		if *t.Value > *highest.Value {
+			highest = t
+		}
 	}
-	if top == nil {
-		return nil, ""
-	}
-	tie := math.Min(noise(h), mostNoise)
-	pick, best := top, meritOf(top, f, baseline)
+	c := choice{trial: top, why: s.words(top, highest)}
+	f, tie := NewFrontier(h), math.Min(s.noise.Launch, mostTie)
+	best := meritOf(top, f, baseline, worth(top))
+	first := best
 	for _, t := range field {
-		if *t.Value < *top.Value*(1-tie) {
+		if worth(t) < worth(top)-tie {
 			continue
 		}
-		if order, _ := meritOf(t, f, baseline).compare(best); order < 0 {
-			pick, best = t, meritOf(t, f, baseline)
+		m := meritOf(t, f, baseline, worth(t))
+		if order, _ := m.compare(best); order < 0 {
+			c.trial, best = t, m
 		}
 	}
-	if pick == top {
-		return pick, fmt.Sprintf("trial %d has the highest value, %s", pick.Number, number(fourDigits(*pick.Value)))
+	if c.trial != top {
+		_, reason := best.compare(first)
+		c.why = fmt.Sprintf("%s is within %.1f%% of %s and %s", s.value(c.trial), 100*tie, s.value(top), reason)
 	}
-	_, reason := best.compare(meritOf(top, f, baseline))
-	return pick, fmt.Sprintf("trial %d (%s) equals trial %d (%s) within the noise of %.1f%% and %s",
-		pick.Number, number(fourDigits(*pick.Value)), top.Number, number(fourDigits(*top.Value)), 100*tie, reason)
+	c.gain, c.chance, c.expected = s.gain(c.trial.Config, baseline)
+	return c
+}
+
+// words say why a trial leads, and how its value compares with what was expected of it.
+func (s standings) words(top, highest *trial.Trial) string {
+	if top == highest {
+		return fmt.Sprintf("trial %d has the highest value, %s", top.Number, number(fourDigits(*top.Value)))
+	}
+	text := fmt.Sprintf("by all that was measured %s is the better choice beside the highest value, %s", s.value(top), s.value(highest))
+	if a, b := s.of[Key(top.Config)], s.of[Key(highest.Config)]; a.Survive-b.Survive > 0.01 {
+		text += fmt.Sprintf("; it survives with a chance of %.0f%%, that one with %.0f%%", 100*a.Survive, 100*b.Survive)
+	}
+	return text
+}
+
+// value names a trial with its value, and what is expected of its configuration where that is something else.
+func (s standings) value(t *trial.Trial) string {
+	seen, expected := number(fourDigits(*t.Value)), number(fourDigits(math.Exp(s.of[Key(t.Config)].Mean)))
+	if seen == expected {
+		return fmt.Sprintf("trial %d (%s)", t.Number, seen)
+	}
+	return fmt.Sprintf("trial %d (%s, expected %s)", t.Number, seen, expected)
 }
 
 // changes are the knobs in which a configuration differs from the baseline, sorted.

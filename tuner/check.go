@@ -176,13 +176,14 @@ func checkNotes(s *Study, in CheckInput) []string {
 	if f.Leftovers > 0 {
 		out = append(out, fmt.Sprintf("%d processes of an earlier run are still there; tune ends them first.", f.Leftovers))
 	}
-	if _, searched := s.Space.Dim(hicacheSize); searched && in.Rows > 0 && in.Reuse < leastReuse {
+	if d, searched := s.Space.Dim(hicacheSize); searched && len(d.Values) > 1 && in.Rows > 0 && in.Reuse < leastReuse {
 		out = append(out, fmt.Sprintf("The workload repeats %.1f%% of its prompt tokens: the hierarchical cache has nothing to keep, so no fill is made.", 100*in.Reuse))
 	}
 	return out
 }
 
-// leastReuse is the share of repeated prompt tokens below which the hierarchical cache is not worth a fill.
+// leastReuse is the share of repeated prompt tokens below which the hierarchical cache is worth neither a fill
+// nor a trial.
 const leastReuse = 0.02
 
 const (

@@ -103,7 +103,7 @@ func (p *PlanReport) text() string {
 // workload that repeats itself.
 func fillTime(s *Study, in CheckInput) time.Duration {
 	for _, d := range s.Space {
-		if d.Name == hicacheSize || deadWithoutHicache(d.Name) {
+		if d.Name == hicacheSize && len(d.Values) > 1 || deadWithoutHicache(d.Name) {
 			if in.Rows > 0 && in.Reuse < leastReuse {
 				return 0
 			}

@@ -20,7 +20,7 @@ func understood(s *Study, in CheckInput) []Section {
 			{"load levels", fmt.Sprintf("%s clients", join(s.Workload.Concurrency))},
 			{"a level ends", fmt.Sprintf("at an interval of ±%s%%, at the latest after %s behind its warm-up", sglang.FormatValue(100*s.Workload.Target), FormatDuration(s.Workload.Cap))},
 		}, in.Workload...)},
-		{Title: "Measuring", Rows: measureRows(s)},
+		{Title: "Measuring", Rows: measureRows(s, in)},
 		{Title: "Ending", Rows: endRows(s)},
 	}
 }
@@ -73,7 +73,7 @@ func spaceRows(s *Study) []Row {
 	return rows
 }
 
-func measureRows(s *Study) []Row {
+func measureRows(s *Study, in CheckInput) []Row {
 	objective := s.Objective.Metric
 	if slo := s.Objective.SLO; slo != (SLO{}) {
 		var limits []string
@@ -90,7 +90,7 @@ func measureRows(s *Study) []Row {
 		{"quality", s.Quality + ": settings that may change answers stay out"},
 		{"window", FormatDuration(s.Measure.Window)},
 		{"canary", orNone(s.Measure.Canary)},
-		{"fill", orNone(s.Measure.Fill)},
+		{"fill", orNone(fillTime(s, in))},
 		{"sampler", fmt.Sprintf("%s, seed %d", s.Sampler, s.Seed)},
 	}
 }

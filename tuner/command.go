@@ -16,22 +16,22 @@ const pollEvery = time.Second
 type live struct {
 	mu     sync.Mutex
 	number int    // running trial, -1 when none
-	best   pace   // what it is compared with while it runs
+	best   sieve  // what it is compared with while it runs
 	stop   string // a person asked to stop: the reason
 	void   string // the running trial is contaminated: the reason
 }
 
-func (v *live) start(number int, best pace) {
+func (v *live) start(number int, best sieve) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.number, v.best, v.void = number, best, ""
 }
 
-func (v *live) pace(number int) pace {
+func (v *live) sieve(number int) sieve {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if number != v.number {
-		return pace{}
+		return sieve{}
 	}
 	return v.best
 }

@@ -74,10 +74,7 @@ func (r HostRAM) Check(c sglang.Config) error {
 	}
 	pools := ranks * perRank
 	sum := fmt.Sprintf("%s takes %.0f ranks x %s = %s of host pools", what, ranks, FormatSize(perRank), FormatSize(pools))
-	budget := r.Budget
-	if r.PerRank > 0 {
-		budget = r.PerRank * ranks
-	}
+	budget := r.budget(ranks)
 	if budget > 0 && pools > budget {
 		return &Infeasible{
 			Rule: RuleHostRAM, Limit: budget, Want: pools, Unit: "bytes",
@@ -87,10 +84,7 @@ func (r HostRAM) Check(c sglang.Config) error {
 	if r.Available < 0 {
 		return nil
 	}
-	own := r.Own
-	if own < 0 {
-		own = sglang.HostOwnBytesPerRank * ranks
-	}
+	own := r.own(ranks)
 	limit := r.Available - sglang.HostReserveBytes
 	if pools+own > limit {
 		return &Infeasible{
@@ -100,6 +94,36 @@ func (r HostRAM) Check(c sglang.Config) error {
 		}
 	}
 	return nil
+}
+
+// budget is rule 1's limit in bytes, 0 without the rule.
+func (r HostRAM) budget(ranks float64) float64 {
+	if r.PerRank > 0 {
+		return r.PerRank * ranks
+	}
+	return r.Budget
+}
+
+// own is what the server takes beside its pools, bytes.
+func (r HostRAM) own(ranks float64) float64 {
+	if r.Own < 0 {
+		return sglang.HostOwnBytesPerRank * ranks
+	}
+	return r.Own
+}
+
+// most is the largest sum of host pools that both rules let through, bytes; 0 when none limits it.
+// all is a whole configuration.
+func (r HostRAM) most(all sglang.Config) float64 {
+	ranks := float64(Ranks(all))
+	most := r.budget(ranks)
+	if r.Available >= 0 {
+		free := max(1, r.Available-sglang.HostReserveBytes-r.own(ranks))
+		if most <= 0 || free < most {
+			most = free
+		}
+	}
+	return most
 }
 
 // pool is the host pool of one rank in bytes, and its flag in words.

@@ -189,3 +189,23 @@ func TestRatioPoolCounts(t *testing.T) {
 		t.Errorf("ratio 30 (8 x 245 GB): %v", why)
 	}
 }
+
+// A reading that came after the host pool is not the server's own memory, and must not keep every host
+// pool out from then on.
+func TestOwnRAMWithTheHostPoolInIt(t *testing.T) {
+	t.Parallel()
+	launch := func(own, least int64, pool float64) *trial.Trial {
+		return &trial.Trial{OwnRAM: own, MinRAM: least, Memory: sglang.Observation{TP: 8, HostPoolGB: pool}}
+	}
+	history := []*trial.Trial{launch(16e9, 424e9, 0), launch(17e9, 39e9, 48), launch(-1, -1, 40)}
+	if own := tuner.OwnRAM(history); own != 17e9 {
+		t.Errorf("own %.0f, want the largest of two", own)
+	}
+	history = append(history, launch(336e9, 104e9, 40), launch(18e9, 166e9, 32))
+	if own := tuner.OwnRAM(history); own != 18e9 {
+		t.Errorf("own %.0f: 336 GB are the 40 GB pools of 8 ranks, want 18 GB", own)
+	}
+	if own := tuner.OwnRAM(append(history, launch(60e9, 20e9, 45))); own != 60e9 {
+		t.Errorf("own %.0f: a server that takes 60 GB for itself is believed", own)
+	}
+}

@@ -23,10 +23,17 @@
 //	command.go    what people ask of a running study
 //	stop.go       why a study ends without a verdict: breaker, host, person
 //	plan.go       what still fits; status.go shows it
-//	verdict.go    the answer; best.go picks the candidate and breaks ties
-//	pruner.go     when a load level is hopeless
+//	verdict.go    the answer; job.go the hours of the whole job
+//	best.go       picks the candidate and breaks ties, by what is expected of it (standing.go)
+//	noise.go      how far equal launches differ; drift.go whether the host itself changed over the night
+//	pruner.go     when a load level is hopeless: pairing.go its windows beside those of the same requests,
+//	              sequential.go the bound that holds at every look
 //
 //	sampler.go    the Sampler names; sobol.go the start, goptuna.go TPE, fixed.go lists
+//	physics.go    the physics sampler: tuner/physics as a Sampler. physics_space.go codes a space,
+//	              physics_facts.go what is known beforehand, physics_observe.go a trial; physics_why.go says
+//	              why, physics_view.go what the models believe, physics_map.go draws memory; stored.go asks
+//	              them of a stored study
 //	frontier.go   what failures and low-water marks teach about memory
 //	constraint.go the rules of admission; admission.go puts them together
 //	study.go      Study, Record, Verdict, Store, Sampler: the words everybody shares

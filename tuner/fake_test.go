@@ -258,6 +258,7 @@ type fakeRunner struct {
 	clock *fakeClock
 	rng   *rand.Rand
 	noise float64
+	scale float64 // of every value, 0 = 1
 	// script overrides the model for a launch; nil means the model's own answer.
 	script func(t *trial.Trial) *trial.Verdict
 	during func(ctx context.Context, t *trial.Trial) // while it runs
@@ -367,6 +368,9 @@ func (r *fakeRunner) measure(t *trial.Trial) {
 	}
 	for _, n := range t.Plan {
 		v := speed(t.Config) * (1 + r.noise*r.rng.NormFloat64()) * (1 - math.Abs(float64(n)-120)/400)
+		if r.scale > 0 {
+			v *= r.scale
+		}
 		rep := &benchmark.Report{OutputTokS: v, OutputLow: v * 0.99, OutputHigh: v * 1.01, RequestsS: v / 300, Valid: true}
 		for range 6 {
 			rep.Windows = append(rep.Windows, benchmark.Window{Output: v, Seconds: 10})

@@ -156,8 +156,8 @@ func TestPruneHook(t *testing.T) {
 			Number: row.Number, Role: row.Role, Plan: append(row.Plan, row.Plan...),
 			Levels: []trial.Level{{Concurrency: row.Plan[0], Report: &benchmark.Report{OutputTokS: 1e6}}},
 		}
-		if r.loop.Prune(good, []float64{100, 101, 99, 100, 102}) {
-			t.Errorf("trial %d was pruned although its first level is the best of all", row.Number)
+		if r.loop.Hopeless(good) {
+			t.Errorf("trial %d is hopeless although its first level is the best of all", row.Number)
 		}
 	}
 	if _, err := r.loop.Run(t.Context()); err != nil {

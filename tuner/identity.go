@@ -49,6 +49,7 @@ func (s *Study) Identity() map[string]string {
 	objective := lines{"metric": s.Objective.Metric}
 	objective.set("ttft_p95", duration(s.Objective.SLO.TTFTP95))
 	objective.set("tpot_p95", duration(s.Objective.SLO.TPOTP95))
+	objective.set("e2e_p95", duration(s.Objective.SLO.E2EP95))
 	return map[string]string{
 		"server": server.text(), "host": host.text(), "workload": workload.text(),
 		"objective": objective.text(), "quality": s.Quality,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sgtune/benchmark"
+	"sgtune/sglang"
 	"sgtune/trial"
 )
 
@@ -40,7 +41,9 @@ type Loop struct {
 	live     live
 	told     map[string]bool // rejections already stored, by rule and point
 
-	abortBelow float64 // the sampler's own limit for the trial at hand, 0 = none
+	abortBelow float64       // the sampler's own limit for the trial at hand, 0 = none
+	chosen     choice        // of the candidate, as made in this run of the program
+	second     sglang.Config // second candidate of the confirmation, as fixed in this run; nil = none
 }
 
 // Run runs the study to its verdict: hand over, baseline, search, confirm, verdict, finish. The
@@ -121,7 +124,7 @@ func (l *Loop) turn(ctx context.Context) (History, error) {
 // order; the first that has something to do takes the turn.
 func (l *Loop) next(ctx context.Context, h History) (*trial.Trial, error) {
 	for _, phase := range []func(context.Context, History) (*trial.Trial, error){
-		l.waiting, l.baseline, l.search, l.confirm,
+		l.waiting, l.baseline, l.anchor, l.search, l.confirm,
 	} {
 		if t, err := phase(ctx, h); t != nil || err != nil {
 			return t, err
@@ -138,10 +141,10 @@ func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 		}
 	}
 	l.show(append(h[:len(h):len(h)], t), t)
-	l.live.start(t.Number, paceOf(h.Best(), l.abortBelow))
+	l.live.start(t.Number, l.sieve(h, t))
 	l.abortBelow = 0
 	err := errors.Join(l.attended(ctx, t), l.contaminated(ctx, t))
-	l.live.start(-1, pace{})
+	l.live.start(-1, sieve{})
 	if err != nil {
 		return &Stopped{Cause: err, Reason: fmt.Sprintf("stopped: %v", err)}
 	}
@@ -165,7 +168,7 @@ func (l *Loop) verdict(ctx context.Context) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := conclude(l.Study, l.Record, h)
+	v := l.conclude(h)
 	return v, l.event(ctx, Event{Kind: "verdict", Trial: &v.Trial, Config: v.Config, Text: v.Text})
 }
 

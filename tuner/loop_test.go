@@ -25,11 +25,19 @@ func count(h tuner.History, keep func(*trial.Trial) bool) int {
 	return n
 }
 
+// nights is how many whole nights a test plays: the models take their time under the race detector.
+func nights() int64 {
+	if testing.Short() {
+		return 1
+	}
+	return 5
+}
+
 // A night of the founding case's shape: the budget is kept, few trials fail, the verdict is better
 // than the baseline and its gain is the true one.
 func TestNights(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(5) {
+	for seed := range nights() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStudy()
@@ -44,8 +52,8 @@ func TestNights(t *testing.T) {
 			if len(h) != 25 || h.Launches() != 19 || failed > 3 {
 				t.Errorf("%d launches, %d of them before the confirmation, %d failed; want 25, 19, at most 3", len(h), h.Launches(), failed)
 			}
-			if n := count(h, func(t *trial.Trial) bool { return t.Sampler == "sobol" }); n != 8 {
-				t.Errorf("%d trials of the Sobol start, want 8", n)
+			if n := count(h, func(t *trial.Trial) bool { return t.Sampler == "physics" }); n != 18 {
+				t.Errorf("%d trials proposed by the physics sampler, want 18", n)
 			}
 			truth := speed(v.Config)/speed(s.Baseline) - 1
 			if v.Answer != "better" || v.Low == nil || *v.Low <= 0 || math.Abs(v.Gain-truth) > 0.03 || v.Launches != 3 {
@@ -313,5 +321,33 @@ func TestBaseline(t *testing.T) {
 				t.Errorf("verdict %+v, error %v", v, err)
 			}
 		})
+	}
+}
+
+// What the host's memory keeps out of the space is said with the rule and the value, once each.
+func TestTooLargeHostPoolsAreNamed(t *testing.T) {
+	t.Parallel()
+	s := newStudy()
+	s.Budget.Trials = 6
+	s.Space[1].Values = []any{0.0, 48.0, 56.0, 300.0}
+	r := newRig(t, s)
+	if _, err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]int{}
+	for _, text := range r.store.texts("reject") {
+		for _, size := range []string{"hicache-size 56 ", "hicache-size 300 "} {
+			if strings.HasPrefix(text, "host RAM: "+size) {
+				told[size]++
+			}
+		}
+	}
+	if d := cmp.Diff(map[string]int{"hicache-size 56 ": 1, "hicache-size 300 ": 1}, told); d != "" {
+		t.Errorf("refusals (-want +got):\n%s\n%q", d, r.store.texts("reject"))
+	}
+	for _, row := range r.trials(t) {
+		if pool, _ := row.Config.Float("hicache-size"); pool > 48 {
+			t.Errorf("trial %d has a host pool of %v GB", row.Number, pool)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -136,13 +137,24 @@ func (l *Loop) search(ctx context.Context, h History) (*trial.Trial, error) {
 		return nil, told
 	}
 	if errors.Is(err, ErrExhausted) {
-		return nil, l.event(ctx, Event{Kind: "plan", Text: fmt.Sprintf("nothing is left to try: %v", err)})
+		return nil, l.event(ctx, Event{Kind: "plan", Text: exhausted(err)})
 	}
 	if err != nil {
 		return nil, err
 	}
 	l.abortBelow = p.AbortBelow
 	return l.newTrial(h, trial.RoleSearch, p), nil
+}
+
+// exhausted says why the search ends before its budget does, in the innermost words: who asked whom
+// is of no use to a person.
+func exhausted(err error) string {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		if errors.Unwrap(next) == ErrExhausted { //nolint:errorlint // the link before the last is wanted
+			err = next
+		}
+	}
+	return fmt.Sprintf("nothing is left to try: %v", err)
 }
 
 // propose asks the sampler until a proposal is admitted, up to a limit.
@@ -193,25 +205,44 @@ func reasonAgain(t *trial.Trial) string {
 // points, and a person wants to see the limits, not each point behind them.
 const toldPerRule = 3
 
-// rejected stores refusals as events, each point and rule once in a run of the program.
+// rejected stores refusals as events, each subject of a rule once in a run of the program.
 func (l *Loop) rejected(ctx context.Context, refused map[string]refusal) error {
 	told := map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(refused)) {
+		r := refused[key]
 		var why *Infeasible
-		text, rule := refused[key].why.Error(), ""
-		if errors.As(refused[key].why, &why) {
+		rule := ""
+		if errors.As(r.why, &why) {
 			rule = why.Rule
 		}
-		// The numbers in a text move a little with every trial; a person wants to hear of a point once.
-		once := rule + key
+		once := rule + " " + subject(rule, r.config, r.why.Error())
 		if rule == RuleRepeat || l.told[once] || told[rule] >= toldPerRule {
 			continue
 		}
 		told[rule]++
 		l.told[once] = true
-		if err := l.event(ctx, Event{Kind: "reject", Config: refused[key].config, Text: text}); err != nil {
+		if err := l.event(ctx, Event{Kind: "reject", Config: r.config, Text: r.why.Error()}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// subject is what a refusal is about: the value that broke the rule, or the failure that stands
+// against it, whatever else the point had. The numbers of a memory rule move a little with every
+// trial, so its text does not tell.
+func subject(rule string, c sglang.Config, text string) string {
+	switch rule {
+	case RuleHostRAM, RuleHostTokens:
+		return hicacheSize + " " + c.Text(hicacheSize)
+	case RuleKVTokens:
+		return memFraction + " " + c.Text(memFraction)
+	case RuleLine:
+		return pairs(sglang.Config{memFraction: c[memFraction], chunkedSize: c[chunkedSize]})
+	case RuleFrontier:
+		if _, failure, found := strings.Cut(text, " is at or "); found {
+			return failure
+		}
+	}
+	return text
 }

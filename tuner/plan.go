@@ -21,7 +21,8 @@ type Plan struct {
 	Search   time.Duration // learnt length of a search trial, 0 unknown
 	Full     time.Duration // learnt length of a trial that measures all load levels, 0 unknown
 	Pairs    int           // confirmation launches each side
-	Done     int           // confirmation launches that count so far, both sides
+	Sides    int           // sides of the confirmation, 0 = two
+	Done     int           // confirmation launches that count so far, all sides
 }
 
 // newPlan learns from history. pairs is the number of confirmation launches each side, as fixed or
@@ -51,10 +52,11 @@ func newPlan(h History, b Budget, now, deadline time.Time, pairs int) Plan {
 	return p
 }
 
-// Reserve is the time the confirmation still needs: 2 n launches at the learnt length.
-func (p Plan) Reserve() time.Duration {
-	return time.Duration(max(0, 2*p.Pairs-p.Done)) * p.Full
-}
+// ToConfirm is how many launches the confirmation still needs.
+func (p Plan) ToConfirm() int { return max(0, max(2, p.Sides)*p.Pairs-p.Done) }
+
+// Reserve is the time the confirmation still needs: n launches a side at the learnt length.
+func (p Plan) Reserve() time.Duration { return time.Duration(p.ToConfirm()) * p.Full }
 
 // SearchFits reports whether another search trial fits beside the confirmation; why says what is
 // used up when it does not.
@@ -66,7 +68,7 @@ func (p Plan) SearchFits() (ok bool, why string) {
 		return true, ""
 	}
 	return false, fmt.Sprintf("%s are left until %s: another trial (%s) and the confirmation (%d launches, %s) do not both fit",
-		span(p.Deadline.Sub(p.Now)), p.Deadline.Format("15:04"), span(p.Search), 2*p.Pairs, span(p.Reserve()))
+		span(p.Deadline.Sub(p.Now)), p.Deadline.Format("15:04"), span(p.Search), p.ToConfirm(), span(p.Reserve()))
 }
 
 // TimeFits is SearchFits without the trial budget.
@@ -112,7 +114,7 @@ func (p Plan) Text() string {
 	if n < 0 || p.Full == 0 {
 		return fmt.Sprintf("%s launched; how many fit is known after the first one", plural(p.Launches, "trial", "trials"))
 	}
-	confirm := max(0, 2*p.Pairs-p.Done)
+	confirm := p.ToConfirm()
 	if n == 0 && confirm == 0 {
 		return "nothing is left to launch"
 	}

@@ -31,7 +31,7 @@ func TestTimeBudgets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStudy()
-			s.Budget, s.Confirm = tt.budget, tt.confirm
+			s.Budget, s.Confirm, s.Sampler = tt.budget, tt.confirm, "random"
 			r := newRig(t, s)
 			began := r.clock.Now()
 			v, err := r.loop.Run(t.Context())

@@ -64,13 +64,13 @@ func TestCandidateTieBreaks(t *testing.T) {
 			for _, c := range tt.out {
 				out[Key(c)] = true
 			}
-			pick, why := candidate(tt.rows, base, out)
+			pick := candidate(tt.rows, base, out, standingsOf(tt.rows))
 			got := -1
-			if pick != nil {
-				got = pick.Number
+			if pick.trial != nil {
+				got = pick.trial.Number
 			}
-			if got != tt.want || !strings.Contains(why, tt.why) {
-				t.Errorf("picked %d: %s", got, why)
+			if got != tt.want || !strings.Contains(pick.why, tt.why) {
+				t.Errorf("picked %d: %s", got, pick.why)
 			}
 		})
 	}
@@ -80,19 +80,22 @@ func TestVoidAndPrunedAreNoCandidates(t *testing.T) {
 	t.Parallel()
 	void, pruned := row(1, 2000, sglang.Config{memFraction: 0.86}, 0), row(2, 2000, sglang.Config{memFraction: 0.87}, 0)
 	void.Void, pruned.State = "contaminated", trial.Pruned
-	if pick, _ := candidate(History{void, pruned, row(3, 100, sglang.Config{memFraction: 0.88}, 0)}, nil, nil); pick.Number != 3 {
-		t.Errorf("picked trial %d", pick.Number)
+	h := History{void, pruned, row(3, 100, sglang.Config{memFraction: 0.88}, 0)}
+	if pick := candidate(h, nil, nil, standingsOf(h)); pick.trial.Number != 3 {
+		t.Errorf("picked trial %d", pick.trial.Number)
 	}
 }
 
 func TestABBA(t *testing.T) {
 	t.Parallel()
-	var got []int
-	for i := range 10 {
-		got = append(got, abba(i))
-	}
-	if d := cmp.Diff([]int{0, 1, 1, 0, 0, 1, 1, 0, 0, 1}, got); d != "" {
-		t.Errorf("order (-want +got):\n%s", d)
+	for sides, want := range map[int][]int{2: {0, 1, 1, 0, 0, 1, 1, 0, 0, 1}, 3: {0, 1, 2, 2, 1, 0, 0, 1, 2}} {
+		var got []int
+		for i := range want {
+			got = append(got, abba(i, sides))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%d sides: order (-want +got):\n%s", sides, d)
+		}
 	}
 }
 
@@ -151,63 +154,55 @@ func TestConfirmationNext(t *testing.T) {
 
 func TestPairsFor(t *testing.T) {
 	t.Parallel()
-	base := row(0, 1000, sglang.Config{memFraction: 0.85}, 0)
-	base.Role = trial.RoleBaseline
 	now := time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
 	tests := []struct {
 		name  string
 		asked int
-		value float64
+		gain  float64
+		noise float64
 		left  time.Duration // 0 = no deadline
 		want  int
 	}{
-		{"asked for", 1, 1500, 0, 1},
-		{"large gain", 0, 1500, 0, 3},
-		{"gain near the noise", 0, 1020, 0, 4}, // standard error 1.0%: 3 launches show 2.3%, 4 show 1.7%
-		{"gain below the noise", 0, 1005, 0, 5},
-		{"gain below the noise, little time", 0, 1005, 45 * time.Minute, 4},
-		{"no time", 0, 1005, time.Minute, 3},
+		{"asked for", 1, 0.5, 0.01, 0, 1},
+		{"large gain", 0, 0.5, 0.01, 0, 3},
+		{"gain near the noise", 0, 0.02, 0.01, 0, 4}, // 3 launches show 2.3%, 4 show 1.7%
+		{"the same gain, more noise", 0, 0.02, 0.02, 0, 5},
+		{"gain below the noise", 0, 0.005, 0.01, 0, 5},
+		{"gain below the noise, little time", 0, 0.005, 0.01, 45 * time.Minute, 4},
+		{"no time", 0, 0.005, 0.01, time.Minute, 3},
+		{"no gain expected", 0, -0.01, 0.01, 0, 3},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			pick := row(1, tt.value, sglang.Config{memFraction: 0.9}, 0)
 			p := Plan{Now: now, Full: 5 * time.Minute}
 			if tt.left > 0 {
 				p.Deadline = now.Add(tt.left)
 			}
-			if n := pairsFor(tt.asked, History{base, pick}, pick, p); n != tt.want {
+			if n := pairsFor(tt.asked, Noise{Launch: tt.noise}, choice{expected: true, gain: tt.gain}, p); n != tt.want {
 				t.Errorf("%d launches each, want %d", n, tt.want)
 			}
 		})
 	}
 }
 
-func TestHopeless(t *testing.T) {
-	t.Parallel()
-	best := []float64{5, 90, 110, 100, 105, 95, 100} // the first window is the warm-up's
-	tests := []struct {
-		name    string
-		windows []float64
-		best    []float64
-		want    bool
-	}{
-		{"too few windows", []float64{1, 10, 10, 10}, best, false},
-		{"far below", []float64{2, 50, 55, 50, 52}, best, true},
-		{"warming up like the best did", []float64{5, 88, 108, 99, 104}, best, false},
-		{"just below", []float64{4, 70, 90, 82, 84}, best, false},
-		{"below but noisy", []float64{5, 20, 140, 30, 80}, best, false},
-		{"above", []float64{9, 120, 130, 125, 128}, best, false},
-		{"the best one has no windows at these clients", []float64{1, 1, 1, 1, 1}, nil, false},
+// levelled is a history whose best trial measured 40, 80, ... clients, in this order, with these values.
+func levelled(best int, values ...float64) History {
+	r := row(1, 0, sglang.Config{}, 0)
+	r.Levels = nil
+	for i, v := range values {
+		n := best - 40*(len(values)-1-i)
+		r.Levels = append(r.Levels, trial.Level{Concurrency: n, Report: &benchmark.Report{Valid: true, OutputTokS: v}})
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got := hopeless(tt.windows, tt.best, 0.8); got != tt.want {
-				t.Errorf("hopeless(%v, %v) = %v", tt.windows, tt.best, got)
-			}
-		})
-	}
+	last := values[len(values)-1]
+	r.Value, r.Best = &last, best
+	return History{r}
+}
+
+// early marks the lowest level of the first trial as stopped early.
+func early(h History) History {
+	h[0].Levels[0].Report.Pruned = true
+	return h
 }
 
 func TestPlanLevels(t *testing.T) {
@@ -229,11 +224,14 @@ func TestPlanLevels(t *testing.T) {
 		{"search", at(80), trial.RoleSearch, []int{120, 80}},
 		{"search at the top", at(160), trial.RoleSearch, []int{160}},
 		{"search without a value", nil, trial.RoleSearch, []int{160, 120, 80, 40}},
+		{"the lower of two equal levels", levelled(120, 709.7, 711.9), trial.RoleSearch, []int{120, 80}},
+		{"the higher one where it is better", levelled(120, 685, 711.9), trial.RoleSearch, []int{160, 120}},
+		{"one that was stopped early is no equal", early(levelled(120, 711, 711.9)), trial.RoleSearch, []int{160, 120}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tt.want, planLevels(tt.h, tt.role, all)); d != "" {
+			if d := cmp.Diff(tt.want, planLevels(tt.h, tt.role, all, Objective{Metric: "output_tok_s"})); d != "" {
 				t.Errorf("levels (-want +got):\n%s", d)
 			}
 		})

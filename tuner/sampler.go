@@ -18,7 +18,9 @@ var ErrExhausted = errors.New("no admitted configuration is left")
 // NewSampler returns the sampler of a name of the study file; "" and "physics" are the default.
 func NewSampler(name string) (Sampler, error) {
 	switch name {
-	case "", "physics", "tpe":
+	case "", physicsName:
+		return physicsSampler{}, nil
+	case "tpe":
 		return started{rest: tpeSampler{}}, nil
 	case "random":
 		return started{rest: randomSampler{}}, nil
@@ -128,7 +130,7 @@ func nearest(ctx context.Context, p Problem, distance func(sglang.Config) float6
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("all %d configurations were looked at: %w", p.Space.Size(), ErrExhausted)
+		return nil, fmt.Errorf("all %d configurations of the space were launched, or may not be: %w", p.Space.Size(), ErrExhausted)
 	}
 	return best, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,6 +56,11 @@ func TestSamplerConformance(t *testing.T) {
 		{Name: "page-size", Kind: tuner.Numeric, Values: []any{1.0}},
 	}
 	line := tuner.Space{{Name: "max-running-requests", Kind: tuner.Numeric, Values: []any{16.0, 32.0, 64.0, 128.0, 256.0}}}
+	conditional := tuner.Space{
+		{Name: "hicache-size", Kind: tuner.Numeric, Values: []any{0.0, 16.0, 48.0}},
+		{Name: "hicache-write-policy", Kind: tuner.Categorical, Values: []any{"write_through", "write_back"}},
+		{Name: "env.NCCL_ALGO", Kind: tuner.Categorical, Values: []any{"Ring", "Tree"}},
+	}
 	all := func(sglang.Config) error { return nil }
 	tests := []struct {
 		name  string
@@ -80,6 +86,11 @@ func TestSamplerConformance(t *testing.T) {
 		}},
 		{"nothing learnt, pending only", mixed, all, 18, func(n int, c sglang.Config) *trial.Trial {
 			return &trial.Trial{Number: n, Role: trial.RoleSearch, Config: c, State: trial.Waiting}
+		}},
+		{"a knob that does nothing beside another", conditional, all, 10, func(n int, c sglang.Config) *trial.Trial {
+			tr := finished(n, c, trial.Complete, 100+float64(n%3))
+			tr.Startup = time.Minute
+			return tr
 		}},
 		{"one dimension", line, all, 5, func(n int, c sglang.Config) *trial.Trial { return finished(n, c, trial.Complete, 1) }},
 		{"one point admitted", mixed, func(c sglang.Config) error {

@@ -76,7 +76,7 @@ func TestQuickstartNights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range int64(5) {
+	for seed := range nights() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStudy()

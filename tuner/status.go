@@ -14,6 +14,9 @@ type Status struct {
 	Best     *trial.Trial // highest value so far, the baseline included, nil before
 	Failed   *trial.Trial // newest trial that failed, nil when none did
 	Next     *trial.Trial // about to be launched, nil between trials
+	Drift    Drift        // change of the host over the night, as far as repeated launches show one
+	JobNow   float64      // hours the whole job takes with the baseline, 0 unknown or no workload.total
+	JobBest  float64      // and with Best
 }
 
 // show tells Show where the study stands.
@@ -21,7 +24,8 @@ func (l *Loop) show(h History, next *trial.Trial) {
 	if l.Show == nil {
 		return
 	}
-	s := Status{Plan: l.plan(h), Baseline: h.Baseline(), Best: h.Best()}
+	s := Status{Plan: l.plan(h), Baseline: h.Baseline(), Best: h.Best(), Drift: driftOf(h)}
+	s.JobNow, s.JobBest = l.jobOf(h)
 	if next != nil {
 		row := *next // the runner goes on changing its own
 		s.Next = &row
@@ -69,7 +73,9 @@ func (l *Loop) plan(h History) Plan {
 	}
 	p := newPlan(h, l.Study.Budget, l.Clock.Now(), l.deadline, pairs)
 	if l.Record.Candidate != nil {
-		p.Done = confirmation{h: h, baseline: l.Study.Baseline, candidate: l.Record.Candidate, pairs: pairs}.done()
+		c := l.confirmation(h)
+		c.pairs = pairs
+		p.Sides, p.Done = len(c.sides()), c.done()
 	}
 	return p
 }

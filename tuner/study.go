@@ -118,16 +118,25 @@ type Problem struct {
 	Baseline sglang.Config
 	Base     sglang.Config // laid under every point: what baseline and study set outside of the space
 	Seed     int64
+
+	// What models of a server may know besides; zero values are unknown.
+	Flags     sglang.Config  // fixed flags of every launch, the baseline's too
+	Version   sglang.Version // of the installed SGLang
+	GPUGiB    float64        // memory of the smallest GPU
+	PoolGB    float64        // most that host pools may take in all by both RAM rules, decimal GB
+	Objective Objective
+	Remaining int // trials that still fit, the one asked for included; 0 = not known
 }
 
 // Proposal is a sampler's answer.
 type Proposal struct {
 	Config     sglang.Config
-	Levels     []int   // load levels worth measuring, nil = the loop's choice
-	AbortBelow float64 // objective below which the trial may be pruned, 0 = the loop's rule
-	Why        string  // plain words, stored and shown
-	Sampler    string  // "sobol", "tpe", "random", "grid"
-	Skipped    int     // points skipped because they were not admitted
+	Levels     []int         // load levels worth measuring, nil = the loop's choice
+	AbortBelow float64       // objective below which the trial may be pruned; the loop takes it where it is stricter than its own limit, 0 = none
+	Why        string        // plain words, stored and shown
+	Reason     *trial.Reason // the same in figures, nil from samplers without a model
+	Sampler    string        // "physics", "sobol", "tpe", "random", "grid"
+	Skipped    int           // points skipped because they were not admitted
 }
 
 // Event is one stored happening of a study.
@@ -186,6 +195,10 @@ type Verdict struct {
 	MannWhitneyP  *float64      `json:"mann_whitney_p,omitempty"`
 	Why           string        `json:"why"` // tie-breaks, in words
 	Text          string        `json:"text"`
+
+	Total         int     `json:"total,omitempty"`          // requests of the whole job, 0 unknown
+	Hours         float64 `json:"hours,omitempty"`          // it takes with Config, 0 unknown
+	BaselineHours float64 `json:"baseline_hours,omitempty"` // and with the baseline
 }
 
 // Command is one request of a person to a running study, a row of the commands table.

@@ -107,7 +107,7 @@ func defaults() *Study {
 		Objective: Objective{Metric: "output_tok_s"},
 		Quality:   QualityBF16,
 		Measure:   MeasureSpec{Window: time.Minute, Max: 10 * time.Minute, Canary: 90 * time.Second, Fill: 5 * time.Minute},
-		Sampler:   "tpe", // physics, once it exists
+		Sampler:   physicsName,
 		Seed:      1,
 	}
 }

@@ -12,7 +12,7 @@ const (
 )
 
 // Profiles are the simulated machines of this version.
-var Profiles = []string{"kimi-8x96"}
+var Profiles = []string{"kimi-8x96", "llama70b-4x80", "llama8b-1x24"}
 
 // readHost reads the host section. Keys that belong to another kind of host are mistakes.
 func (d *decoder) readHost(f field) {

@@ -111,6 +111,7 @@ func (d *decoder) readSLO(f field) {
 	d.keys(f.value, "slo", map[string]handler{
 		"ttft_p95": func(g field) { slo.TTFTP95, _ = d.positive(g, "slo.ttft_p95") },
 		"tpot_p95": func(g field) { slo.TPOTP95, _ = d.positive(g, "slo.tpot_p95") },
+		"e2e_p95":  func(g field) { slo.E2EP95, _ = d.positive(g, "slo.e2e_p95") },
 	})
 }
 
@@ -193,13 +194,12 @@ func (d *decoder) readConfirm(f field) {
 }
 
 func (d *decoder) readSampler(f field) {
-	w, ok := d.choice(f, "sampler", "physics", "tpe", "random", "grid")
+	w, ok := d.choice(f, "sampler", physicsName, "tpe", "random", "grid")
 	if !ok {
 		return
 	}
-	if w == "physics" {
-		d.study.note("Sampler physics is not in this version; tpe proposes instead.")
-		w = "tpe"
+	if w == "tpe" {
+		d.study.note("Sampler tpe is goptuna's, which draws from a source of its own: the same seed and history may give another proposal.")
 	}
 	d.study.Sampler = w
 }

@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, minimal)
 	want := &tuner.Study{
-		Name: "s", ReadyTimeout: 25 * time.Minute, Quality: "bf16-only", Sampler: "tpe", Seed: 1,
+		Name: "s", ReadyTimeout: 25 * time.Minute, Quality: "bf16-only", Sampler: "physics", Seed: 1,
 		Server:    sglang.Server{Command: []string{"python3", "-m", "sglang.launch_server"}, Model: "/models/m", Flags: sglang.Config{}, Env: map[string]string{}},
 		Baseline:  sglang.Config{},
 		Passed:    sglang.Config{"kv-cache-dtype": "bf16"},

@@ -20,7 +20,7 @@ func (l *Loop) begin(ctx context.Context, h History) error {
 	}
 	l.deadline = l.end
 	l.first, l.told = h.NextNumber(), map[string]bool{}
-	l.live.start(-1, pace{})
+	l.live.start(-1, sieve{})
 	r := l.Record
 	r.Name, r.State, r.Reason, r.BaselineConfig = l.Study.Name, StudyRunning, "", l.Study.Baseline
 	if r.StartedAt.IsZero() {
@@ -107,21 +107,33 @@ func holdersOf(g GPUFact) string {
 
 // problem is what the sampler may know.
 func (l *Loop) problem(h History, admit func(sglang.Config) error) Problem {
+	p := StudyProblem(l.Study, h, l.facts, l.Workload)
+	p.Admit, p.Remaining = admit, max(0, l.plan(h).Fits())
+	return p
+}
+
+// StudyProblem is what a sampler may know of a study at a point of its history; a page or a report
+// asks the models with it. Admit is by the rules alone: neither failures nor the learnt line, and no
+// repeat, count against a configuration. The workload may be nil; facts of a host that was not asked
+// are HostFacts{MemAvailable: -1, CgroupHeadroom: -1}.
+func StudyProblem(s *Study, h History, facts HostFacts, w *benchmark.Workload) Problem {
+	ram := hostRAM(s, h, facts, OwnRAM(h))
 	return Problem{
-		Space: l.Study.Space, Admit: admit, Workload: l.Workload, Levels: l.Study.Workload.Concurrency,
-		History: h.Finished(), Pending: h.Pending(), Baseline: l.Study.Baseline,
-		Base: l.Study.SearchBase(), Seed: l.Study.Seed,
+		Space: s.Space, Admit: rulesOnly(s, h, facts).Admit, Workload: w, Levels: s.Workload.Concurrency,
+		History: h.Finished(), Pending: h.Pending(), Baseline: s.Baseline, Base: s.SearchBase(), Seed: s.Seed,
+		Flags: sglang.Merge(s.Server.Flags, s.Passed), Version: s.Server.Version, GPUGiB: facts.smallestGPU(),
+		PoolGB: ram.most(sglang.Merge(s.Server.Flags, s.SearchBase())) / sglang.GB, Objective: s.Objective,
 	}
 }
 
 // newTrial is the waiting row of the next launch.
 func (l *Loop) newTrial(h History, role trial.Role, p Proposal) *trial.Trial {
 	t := &trial.Trial{
-		Study: l.Study.Name, Number: h.NextNumber(), Role: role, Config: p.Config, Why: p.Why, Sampler: p.Sampler,
+		Study: l.Study.Name, Number: h.NextNumber(), Role: role, Config: p.Config, Why: p.Why, Reason: p.Reason, Sampler: p.Sampler,
 		Plan: p.Levels, State: trial.Waiting, LowWater: -1, OwnRAM: -1, MinRAM: -1, CreatedAt: l.Clock.Now(),
 	}
 	if len(t.Plan) == 0 {
-		t.Plan = planLevels(h, role, l.Study.Workload.Concurrency)
+		t.Plan = planLevels(h, role, l.Study.Workload.Concurrency, l.Study.Objective)
 	}
 	for _, b := range h.Role(trial.RoleBaseline) {
 		t.CanaryShrunk = t.CanaryShrunk || b.CanaryShrunk || (role == trial.RoleBaseline && blamed(b) && inCanary(b))
@@ -131,10 +143,10 @@ func (l *Loop) newTrial(h History, role trial.Role, p Proposal) *trial.Trial {
 
 // planLevels are the load levels a trial measures, busiest first: the baseline and the
 // confirmation all of them, the search the best one so far and its upper neighbour.
-func planLevels(h History, role trial.Role, all []int) []int {
+func planLevels(h History, role trial.Role, all []int, o Objective) []int {
 	levels := slices.Clone(all)
 	if best := h.Best(); best != nil && role == trial.RoleSearch {
-		if i := slices.Index(all, best.Best); i >= 0 {
+		if i := slices.Index(all, o.lowestBest(best)); i >= 0 {
 			levels = slices.Clone(all[i:min(i+2, len(all))])
 		}
 	}

@@ -86,7 +86,7 @@ func Amount(t *trial.Trial, objective string) string {
 		return ""
 	}
 	text := Number(*t.Value) + " " + orElse(units[objective], objective)
-	if t.Best > 0 {
+	if t.Best > 0 && objective != "concurrency" { // there the value is the level
 		text += fmt.Sprintf(" at %d clients", t.Best)
 	}
 	return text

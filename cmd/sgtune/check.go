@@ -61,6 +61,7 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 	}
 	in := tuner.CheckInput{Workload: workloadRows(workload), Rows: workload.Len(), Reuse: workload.Reuse}
 	checkFlags(ctx, askHere, study, &in)
+	study.FitWorkload(workload.Reuse)
 	record, history, err := stored(ctx, db, study.Name)
 	if err != nil {
 		in.Notes = append(in.Notes, fmt.Sprintf("The database %s could not be read (%v); nothing was learnt from earlier trials.", db, err))

@@ -90,11 +90,27 @@ func findProfile(ctx context.Context, db *store.DB, study, number string) (expor
 		p.Figures = append(p.Figures, gain(v))
 		p.Date = r.EndedAt
 	}
+	if job := wholeJob(v, p); job != "" {
+		p.Figures = append(p.Figures, job)
+	}
 	return p, nil
 }
 
 // better reports whether a confirmation found a configuration that is better than the baseline.
 func better(v *tuner.Verdict) bool { return v != nil && v.Answer == "better" }
+
+// wholeJob is how long the study's whole job takes with a profile, "" where the verdict does not say.
+func wholeJob(v *tuner.Verdict, p export.Profile) string {
+	switch {
+	case v == nil:
+		return ""
+	case p.Confirmed:
+		return tuner.JobText(v.Total, v.BaselineHours, v.Hours)
+	case p.Baseline:
+		return tuner.JobText(v.Total, v.BaselineHours, 0)
+	}
+	return ""
+}
 
 // pickTrial is the trial with a number, or the one that best stands for.
 func pickTrial(ctx context.Context, db *store.DB, r *tuner.Record, number string) (*trial.Trial, error) {

@@ -70,12 +70,12 @@ func (t *terminal) beginText(tr *trial.Trial) string {
 }
 
 // whyText is why a trial is launched, how many are, and when the study ends. What follows a colon is
-// told once: it is the same for many trials.
+// told once where it has no figures: it is the same for many trials.
 func (t *terminal) whyText(tr *trial.Trial) string {
 	var parts []string
 	if tr.Role != trial.RoleConfirm {
 		why := strings.TrimPrefix(tr.Why, "the baseline: ")
-		if head, rest, found := strings.Cut(why, ": "); found {
+		if head, rest, found := strings.Cut(why, ": "); found && tr.Reason == nil {
 			rest, _, _ = strings.Cut(rest, ";")
 			if t.said[rest] {
 				why = head
@@ -147,7 +147,7 @@ func (t *terminal) outcomeText(tr *trial.Trial) string {
 			return text
 		}
 		if gain, ok := t.gain(tr); ok {
-			text += fmt.Sprintf(", %+.1f%% against the baseline", 100*gain)
+			text += ", " + percent(gain) + " against the baseline"
 		}
 		if best := t.status.Best; best != nil && tr.Void == "" && *tr.Value > *best.Value {
 			text += ", the best so far"

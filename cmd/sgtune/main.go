@@ -44,7 +44,7 @@ func newRootCommand(started *bool) *cobra.Command {
 	}
 	root.AddCommand(
 		newTuneCommand(), newInitCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
-		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
+		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newSuggestCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
 	)
 	completeHelp(root)
 	return root

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sgtune/host"
+	"sgtune/internal/simulator"
 	"sgtune/sglang"
 	"sgtune/tuner"
 )
@@ -34,10 +35,14 @@ func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 		files: filepath.Join(filepath.Dir(db), "sgtune.files", s.Name), secrets: secrets(s, os.Environ()),
 	}
 	if s.Host.Kind == tuner.HostSimulated {
+		machine, err := simulator.Lookup(s.Host.Profile)
+		if err != nil {
+			return nil, err
+		}
 		p.clock = host.NewClock(origin, s.Host.TimeScale)
 		p.name = "simulated " + s.Host.Profile
 		p.host = host.NewSimulated(host.SimulatedOptions{
-			Dir: filepath.Join(p.files, "host"), RAMTotalBytes: int64(s.Host.RAMBytes), Clock: p.clock,
+			Dir: filepath.Join(p.files, "host"), GPUs: machine.Ranks, GPUTotalMiB: int64(machine.GPUTotalMiB), RAMTotalBytes: int64(s.Host.RAMBytes), Clock: p.clock,
 		})
 		return p, nil
 	}

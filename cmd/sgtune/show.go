@@ -117,6 +117,7 @@ func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial) error {
 		row(w, strconv.Itoa(t.Number), string(t.Role), outcome(t), web.Amount(t, r.Objective), positive(t.MaxRunning, ""),
 			positive(float64(t.Memory.Tokens), ""), positive(t.Memory.AfterGraphGiB, " GiB"), web.ConfigText(t.Config))
 	}
+	printImportances(w, importances(r, trials))
 	return w.Flush()
 }
 
@@ -147,6 +148,9 @@ func outcome(t *trial.Trial) string {
 		if text == "" || t.State != trial.Complete && t.State != trial.Failed {
 			text = string(t.State)
 		}
+	}
+	if t.State == trial.Complete && t.Value == nil && len(t.Levels) > 0 {
+		text += ", SLO missed"
 	}
 	if t.Void != "" {
 		text += ", void: " + t.Void
@@ -191,6 +195,7 @@ func printTrial(out io.Writer, r *tuner.Record, t *trial.Trial) error {
 	line("configuration", web.ConfigText(t.Config))
 	line("command", strings.Join(t.Argv, " "))
 	line("why", t.Why)
+	printReason(line, t, r.Objective)
 	line("KV tokens", positive(float64(t.Memory.Tokens), ""))
 	line("GPU memory free after graphs", positive(t.Memory.AfterGraphGiB, " GiB"))
 	line("host pool a rank", positive(t.Memory.HostPoolGB, " GB"))

@@ -20,6 +20,9 @@ type shownStudy struct {
 	Verdict   shownVerdict     `json:"verdict"`
 	Trials    []shownTrial     `json:"trials"`
 	Events    []shownEvent     `json:"events"`
+	// What the models make of a study that is over: a running one is asked often, and they take a moment.
+	Importances []tuner.Importance `json:"importances,omitempty"`
+	Feasibility *tuner.Feasibility `json:"feasibility,omitempty"`
 }
 
 // shownVerdict is {} before the end.
@@ -43,6 +46,8 @@ type shownTrial struct {
 	Level     *shownLevel   `json:"level,omitempty"`
 	Void      string        `json:"void"`
 	Adopted   bool          `json:"adopted"`
+	Why       string        `json:"why,omitempty"`    // the sampler's reason
+	Reason    *trial.Reason `json:"reason,omitempty"` // the same in figures
 	StartedAt time.Time     `json:"started_at,omitzero"`
 	EndedAt   time.Time     `json:"ended_at,omitzero"`
 }
@@ -69,6 +74,9 @@ func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Record,
 	for _, t := range trials {
 		s.Trials = append(s.Trials, showTrial(t))
 	}
+	if r.State != tuner.StudyRunning {
+		s.Importances, s.Feasibility = modelled(r, trials)
+	}
 	for after := int64(0); ; {
 		events, last, err := db.Events(ctx, r.Name, after, eventsAtOnce)
 		if err != nil {
@@ -94,7 +102,8 @@ func showVerdict(v *tuner.Verdict) shownVerdict {
 func showTrial(t *trial.Trial) shownTrial {
 	s := shownTrial{
 		Number: t.Number, Role: t.Role, State: t.State, Outcome: t.Verdict.Outcome, Phase: t.Verdict.Phase, Cause: t.Verdict.Cause,
-		Config: notNil(t.Config), Value: t.Value, Void: t.Void, Adopted: t.Adopted, StartedAt: t.StartedAt, EndedAt: t.EndedAt,
+		Config: notNil(t.Config), Value: t.Value, Void: t.Void, Adopted: t.Adopted, Why: t.Why, Reason: t.Reason,
+		StartedAt: t.StartedAt, EndedAt: t.EndedAt,
 	}
 	if t.Value != nil && t.Best > 0 {
 		s.Level = &shownLevel{Concurrency: t.Best}

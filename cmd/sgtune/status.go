@@ -54,10 +54,10 @@ func cut(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// statusLines says what happens now, the best so far, what comes next and when the study ends, and
-// the last failure, each on a line of its own.
+// statusLines says what happens now, the best so far, what comes next and when the study ends, whether the
+// host itself changed, and the last failure, each on a line of its own.
 func (t *terminal) statusLines() []string {
-	lines := []string{t.nowText(), t.bestText(), t.nextText(), t.failureText()}
+	lines := []string{t.nowText(), t.bestText(), t.nextText(), t.status.Drift.Text(), t.failureText()}
 	return slices.DeleteFunc(lines, func(s string) bool { return s == "" })
 }
 
@@ -139,6 +139,9 @@ func (t *terminal) bestText() string {
 		return ""
 	}
 	value := t.study.Objective.At(*b.Value, b.Best)
+	if job := tuner.JobText(t.study.Workload.Total, t.status.JobNow, t.status.JobBest); job != "" {
+		value += "; " + job
+	}
 	if b.Role == trial.RoleBaseline {
 		return "best so far: the baseline, " + value
 	}
@@ -194,7 +197,7 @@ func (t *terminal) nextText() string {
 // toGo counts the launches after the running one; search is -1 when nothing limits them.
 func (t *terminal) toGo() (search, confirm int) {
 	p := t.status.Plan
-	confirm = max(0, 2*p.Pairs-p.Done)
+	confirm = p.ToConfirm()
 	if t.over {
 		if t.current != nil && t.current.Role == trial.RoleConfirm {
 			confirm = max(0, confirm-1)

@@ -87,6 +87,7 @@ func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) err
 	if problems := study.Fit(quickInstalled(ctx, askHere, study)); len(problems) > 0 {
 		return usagef("%s: %s; sgtune check says more", path, strings.Join(problems, "; "))
 	}
+	study.FitWorkload(workload.Reuse)
 	if o.db == "" {
 		o.db = filepath.Join(filepath.Dir(path), "sgtune.db")
 	}

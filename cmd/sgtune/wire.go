@@ -38,7 +38,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 		InstrumentEnv: env,
 		Load:          n.load(), Files: where.files, ReadyTimeout: s.ReadyTimeout, Grace: grace, Hurry: n.hurry, Port: s.Port,
 		Secrets: secrets(s, os.Environ()),
-		Score:   s.Objective.Score, Prune: loop.Prune, Progress: n.screen.Progress,
+		Score:   s.Objective.Score, Prune: loop.Prune, Hopeless: loop.Hopeless, More: loop.More, Progress: n.screen.Progress,
 		Notice: func(kind, text string) {
 			_ = saved.AddEvent(context.WithoutCancel(ctx), s.Name, tuner.Event{At: where.clock.Now(), Kind: kind, Text: text})
 		},
@@ -76,7 +76,7 @@ func (n *night) load() trial.Load {
 	}
 	return trial.Load{
 		Workload: n.workload, Levels: s.Workload.Concurrency, Window: s.Measure.Window, Cap: limit, Target: s.Workload.Target,
-		SLO:    benchmark.SLO{TTFT: s.Objective.SLO.TTFTP95, TPOT: s.Objective.SLO.TPOTP95},
+		SLO:    benchmark.SLO{TTFT: s.Objective.SLO.TTFTP95, TPOT: s.Objective.SLO.TPOTP95, E2E: s.Objective.SLO.E2EP95},
 		Canary: s.Measure.Canary, Fill: s.Measure.Fill, FillHostPoolGB: biggestHostPool(s.Space), Salt: s.Name,
 	}
 }

@@ -20,7 +20,8 @@ var allowed = map[string][]string{
 	"host":               {},
 	"benchmark":          {},
 	"trial":              {"sglang", "benchmark", "host"},
-	"tuner":              {"sglang", "benchmark", "trial"},
+	"tuner/physics":      {"sglang"},
+	"tuner":              {"sglang", "benchmark", "trial", "tuner/physics"},
 	"store":              {"sglang", "benchmark", "trial", "tuner"},
 	"export":             {"sglang"},
 	"web":                {"sglang", "benchmark", "trial", "tuner", "export"},
@@ -30,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/agent":     {"benchmark", "internal/replayjob"},
 	"internal/arch":      {},
 	"cmd/sgtune-agent":   {"benchmark", "internal/replayjob"},
-	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "store", "export", "web", "internal/launch", "internal/simulator", "internal/agent", "internal/replayjob"},
+	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "tuner/physics", "store", "export", "web", "internal/launch", "internal/simulator", "internal/agent", "internal/replayjob"},
 }
 
 // owners names the only packages that may import an outside library (its import path or a path below it).
@@ -45,7 +46,7 @@ var owners = map[string][]string{
 	"golang.org/x/term":             {"cmd/sgtune"},
 	"github.com/klauspost/compress": {"cmd/sgtune"},
 	"golang.org/x/sys":              {"host", "internal/simulator"},
-	"gonum.org/v1/gonum":            {"benchmark", "tuner"},
+	"gonum.org/v1/gonum":            {"benchmark", "tuner", "tuner/physics"},
 }
 
 type listed struct {

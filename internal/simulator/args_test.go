@@ -20,7 +20,7 @@ func TestParseArgsErrors(t *testing.T) {
 		{"value for a switch", "--enable-metrics=1", "ignored explicit argument '1'"},
 		{"simulator's own", "--sim-time-scale fast", "argument --sim-time-scale: invalid float value: 'fast'"},
 		{"unknown fault", "--sim-fault nope", "unknown fault \"nope\""},
-		{"unknown profile", "--sim-profile nope", "no simulated profile \"nope\"; known: [kimi-8x96]"},
+		{"unknown profile", "--sim-profile nope", "no simulated profile \"nope\"; known: [kimi-8x96 llama70b-4x80 llama8b-1x24]"},
 	} {
 		_, err := ParseArgs(append([]string{"--model-path", "m"}, strings.Fields(c.args)...))
 		var u *UsageError

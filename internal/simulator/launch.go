@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -28,15 +29,17 @@ type launch struct {
 
 // newLaunch sizes a configuration as the command line would.
 func newLaunch(cfg sglang.Config, seed uint64, opts Options) (*launch, error) {
-	c := sglang.Config{"tp-size": 8.0}
+	p, err := Lookup(cmp.Or(opts.Profile, kimi8x96.Name))
+	if err != nil {
+		return nil, err
+	}
+	c := sglang.Config{"tp-size": float64(p.Ranks)}
 	argv := append([]string{"--model-path", "model"}, sglang.FlagWords(sglang.Merge(c, cfg))...)
 	a, err := ParseArgs(argv)
 	if err != nil {
 		return nil, fmt.Errorf("run configuration %s: %w", cfg.Key(), err)
 	}
-	if opts.Profile != "" {
-		a.sim.Profile = opts.Profile
-	}
+	a.sim.Profile = p.Name
 	a.sim.StartupS = opts.StartupS
 	a.sim.Seed = seed
 	return a.launch()

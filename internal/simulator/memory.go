@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -77,12 +78,12 @@ func (d *dialect) plan(p *Profile, s *Settings, seed uint64) Budget {
 // fraction resolves the automatic values of SGLang for this GPU size.
 func (b *Budget) fraction(d *dialect, p *Profile, s *Settings) {
 	if b.Chunk == 0 {
-		b.Chunk = 8192
+		b.Chunk = cmp.Or(p.AutoChunk, 8192)
 	}
 	b.GraphMax = s.GraphMaxBS
 	if b.GraphMax == 0 {
-		b.GraphMax = 512
-		if d.release <= r049 {
+		b.GraphMax = cmp.Or(p.AutoGraphBS, 512)
+		if d.release <= r049 && p.AutoGraphBS == 0 {
 			b.GraphMax = 160
 		}
 	}
@@ -91,9 +92,12 @@ func (b *Budget) fraction(d *dialect, p *Profile, s *Settings) {
 	case d.release == r046: // GPUs of more than 80 and less than 96 GiB
 		b.Fraction = 0.88
 	default:
-		reserved := 512 + 1.5*math.Max(float64(b.Chunk), 2048) + float64(s.TP)/8*1024 + 2*float64(b.GraphMax) + 1536
+		reserved := 512 + 1.5*math.Max(float64(b.Chunk), 2048) + float64(s.TP)/8*1024 + 2*float64(b.GraphMax) + p.PrefillGraphMiB
 		total := float64(p.GPUTotalMiB)
-		b.Fraction = math.Round((total-math.Max(reserved, 10240))/total*1000) / 1000
+		if total > 60*1024 {
+			reserved = math.Max(reserved, 10240)
+		}
+		b.Fraction = math.Round((total-reserved)/total*1000) / 1000
 	}
 	b.SlackGiB = b.BeforeLoadGiB * (1 - b.Fraction)
 }

@@ -46,8 +46,9 @@ type links struct{ prev, next int32 }
 type list struct{ front, back int32 }
 
 func newRadix(capacity, hostCapacity int, selective bool) *radix {
+	blocks := (capacity + hostCapacity) / blockTokens
 	c := &radix{
-		nodes: make([]node, 1, 1024), index: make(map[uint64]int32, 4096),
+		nodes: make([]node, 1, blocks+2), index: make(map[uint64]int32, blocks),
 		capacity: capacity, hostCapacity: hostCapacity, threshold: 1,
 	}
 	if selective {
@@ -81,6 +82,22 @@ func (c *radix) match(chain []uint64) (device, host int) {
 		default:
 			return device, host
 		}
+	}
+	return device, host
+}
+
+// matchPrompt is match over a prompt's blocks and then its remainder, which counts as one more block.
+func (c *radix) matchPrompt(p *Prompt) (device, host int) {
+	device, host = c.match(p.Blocks)
+	if p.Rest == 0 || device+host < len(p.Blocks) {
+		return device, host
+	}
+	switch n := c.index[p.Tail]; {
+	case n == 0:
+	case c.nodes[n].tier&onDevice != 0 && host == 0:
+		device++
+	case c.nodes[n].tier&onHost != 0:
+		host++
 	}
 	return device, host
 }

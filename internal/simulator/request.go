@@ -38,14 +38,6 @@ type Prompt struct {
 	Rest   int    // tokens after the last whole block
 }
 
-// chain returns the hashes to look up: the blocks, then the remainder if there is one.
-func (p Prompt) chain() []uint64 {
-	if p.Rest == 0 {
-		return p.Blocks
-	}
-	return append(p.Blocks[:len(p.Blocks):len(p.Blocks)], p.Tail)
-}
-
 // Chain hash: token ids are folded one by one, and a block's hash is its state after a final mix, so
 // that equal prefixes give equal hashes and nothing else does (2^64 space).
 const (

@@ -17,6 +17,11 @@ type Options struct {
 	SettleS  float64 // simulated seconds of load before the measured window
 	MeasureS float64 // simulated seconds measured
 	Fill     int     // prompt tokens to admit before the measured window (at least SettleS of load)
+
+	// NoiseFree takes all chance out: the launch's own factors are 1 and steps take their mean time.
+	// LaunchNoise is the relative standard deviation of launches among each other, 0 = the profile's.
+	NoiseFree   bool
+	LaunchNoise float64
 }
 
 // Result is what one launch showed. Memory is in GiB, times in simulated seconds.
@@ -43,24 +48,16 @@ func Run(cfg sglang.Config, w Workload, seed int64, opts Options) (Result, error
 	if len(w.Rows) == 0 || w.Clients <= 0 {
 		return Result{}, fmt.Errorf("run workload %q: no rows or no clients", w.Name)
 	}
-	l, err := newLaunch(cfg, uint64(seed), opts)
+	v, err := Launch(cfg, seed, opts)
 	if err != nil {
 		return Result{}, err
 	}
-	res := Result{Failure: l.b.startFailure, Memory: l.observation(), LowWaterGiB: l.b.AfterGraphGiB}
+	res := Result{Failure: v.failure, Memory: v.Memory(), LowWaterGiB: v.l.b.AfterGraphGiB}
 	if res.Failure != nil {
 		return res, nil //nolint:nilerr // a launch that fails is a result
 	}
-	ram := opts.RAMBytes
-	if ram == 0 {
-		ram = defaultRAM
-	}
-	if f := l.d.hostRefusal(&l.s, &l.b, ram-l.p.RuntimeGB*1e9*float64(l.s.TP)); f != nil {
-		res.Failure = f
-		return res, nil //nolint:nilerr // a launch that fails is a result
-	}
-	res.ReadyS = l.timeline().ready
-	d := &driver{e: newEngine(&l.p, &l.s, &l.b, uint64(seed), res.ReadyS), w: &w, seed: uint64(seed)}
+	res.ReadyS = v.ready
+	d := &driver{e: v.e, w: &w, seed: uint64(seed)}
 	d.run(&res, opts)
 	return res, nil
 }

@@ -148,8 +148,7 @@ func (e *Engine) lookUp(r *Request) (blocks, hostTokens, alias int) {
 	if e.s.DisableRadix {
 		return 0, 0, 0
 	}
-	chain := r.Prompt.chain()
-	device, host := e.cache.match(chain)
+	device, host := e.cache.matchPrompt(&r.Prompt)
 	blocks = device + host
 	if blocks > len(r.Prompt.Blocks) {
 		blocks = len(r.Prompt.Blocks)

@@ -91,6 +91,8 @@ type shown struct {
 		Low    *float64 `json:"gain_low"`
 		High   *float64 `json:"gain_high"`
 		Trial  int      `json:"trial"`
+
+		Config map[string]any `json:"config"`
 	} `json:"verdict"`
 	Trials []struct {
 		Number  int            `json:"number"`

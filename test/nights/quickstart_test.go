@@ -45,6 +45,7 @@ func TestQuickstart(t *testing.T) {
 				t.Error("the output does not say SIMULATED")
 			}
 			checkNight(t, show(t, db, "quickstart"))
+			checkAgrees(t, study, show(t, db, "quickstart"))
 			checkProfiles(t, db)
 		})
 	}

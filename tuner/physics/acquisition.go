@@ -19,6 +19,7 @@ type acquisition struct {
 	taken   map[string]bool
 	frac    float64
 	left    int
+	turn    int // trials seen and pending
 
 	known     bool      // there is a value to improve on
 	best      float64   // log value of the incumbent
@@ -33,26 +34,26 @@ type acquisition struct {
 }
 
 const (
-	guessRisk   = 4.0
-	riskPower   = 1.5
-	costPower   = 0.5
+	guessRisk   = 4.0   // weight of the chance to start and survive under a drawn truth
+	riskPower   = 1.5   // and in the expected improvement
+	costPower   = 0.5   // weight of the minutes
 	leastGain   = 0.004 // improvement below which a step is not worth a launch
 	searchAlive = 0.55  // least chance to survive of a candidate
 	searchStart = 0.5   // least chance to start as far as its choices go
 	finishAlive = 0.8   // and at the end, when it may be what is exported
-	finishTurns = 4
-	hopeless    = -1e6
-	quickTurns  = 7 // turns before knobs are tried at random
-	doubtEvery  = 3 // one turn in so many asks what would be best if physics said nothing
-	doubtAt     = 2
-	doubtFrom   = 5
-	gatherShare = 0.28 // of the budget at the end that puts together what was learnt
-	exportPower = 1.5  // what is exported must survive so many times as long
-	windowsHere = 2.0  // full measuring times a candidate should survive
+	finishTurns = 4     // last turns, which take the models' own optimum
+	hopeless    = -1e6  // score of what can't run
+	quickTurns  = 7     // turns before knobs are tried at random
+	doubtEvery  = 3     // one turn in so many asks what would be best if physics said nothing,
+	doubtAt     = 2     // when the trials so far leave this rest,
+	doubtFrom   = 5     // from so many on, and while physics has not proven itself
+	gatherShare = 0.28  // of the budget at the end that puts together what was learnt
+	exportPower = 1.5   // what is exported must survive so many times as long
+	windowsHere = 2.0   // full measuring times a candidate should survive
 )
 
 func (s *Search) newAcquisition(pending []Point) *acquisition {
-	a := &acquisition{s: s, r: s.random(3), taken: map[string]bool{}, left: s.left() - len(pending), seen: map[string]float64{}}
+	a := &acquisition{s: s, r: s.random(3 + 16*uint64(len(pending))), taken: map[string]bool{}, left: s.left() - len(pending), turn: len(s.seen) + len(pending), seen: map[string]float64{}}
 	for _, p := range pending {
 		p = s.space.Mask(p, s.l.home)
 		a.pending = append(a.pending, p)
@@ -60,8 +61,7 @@ func (s *Search) newAcquisition(pending []Point) *acquisition {
 	}
 	a.frac = a.share()
 	a.rank()
-	n := len(s.seen)
-	a.doubtful = a.known && a.left > finishTurns && n >= doubtFrom && n%doubtEvery == doubtAt && !s.residual.trusted()
+	a.doubtful = a.known && a.left > finishTurns && a.turn >= doubtFrom && a.turn%doubtEvery == doubtAt && !s.residual.trusted()
 	if a.known && !a.doubtful && a.explores() {
 		a.guess, _ = s.residual.guess(a.r)
 	}
@@ -71,7 +71,7 @@ func (s *Search) newAcquisition(pending []Point) *acquisition {
 // share is the part of the full measuring time that a trial of this turn is worth: the first trials
 // tell large effects, the last ones decide between small ones.
 func (a *acquisition) share() float64 {
-	n, budget := len(a.s.seen), a.s.facts.Budget
+	n, budget := a.turn, a.s.facts.Budget
 	switch {
 	case n < quickTurns:
 		return searchFrac
@@ -85,7 +85,7 @@ func (a *acquisition) share() float64 {
 // to help most, the middle of the budget learns about all open knobs at once, the last turns put
 // together what was learnt. Without a budget the two alternate.
 func (a *acquisition) explores() bool {
-	n, budget := len(a.s.seen), a.s.facts.Budget
+	n, budget := a.turn, a.s.facts.Budget
 	switch {
 	case n < quickTurns || a.left <= finishTurns:
 		return false

@@ -1,0 +1,188 @@
+package tuner
+
+import (
+	"errors"
+	"slices"
+
+	"sgtune/sglang"
+	"sgtune/trial"
+)
+
+// Feasibility is the memory side of a study as a map: mem-fraction-static across, hicache-size up,
+// every other knob at the chosen point. A page draws it, and says where no start is worth trying.
+type Feasibility struct {
+	At        sglang.Config       `json:"at"`        // the chosen point: what the other knobs are held at
+	Fractions []float64           `json:"fractions"` // columns, ascending
+	HostPools []float64           `json:"host_pools"`
+	Cells     [][]FeasibilityCell `json:"cells"`    // by host pool, then by fraction
+	Measured  []FeasibilityTrial  `json:"measured"` // where trials were
+	Shown     int                 `json:"shown"`    // trials the models learnt from
+}
+
+// FeasibilityCell is one configuration of the map. Figures that are not known yet are absent.
+type FeasibilityCell struct {
+	Tokens  *float64 `json:"kv_tokens,omitempty"` // KV tokens of a rank
+	FreeGiB *float64 `json:"free_gib,omitempty"`  // free GPU memory after graph capture
+	OOM     *float64 `json:"oom,omitempty"`       // chance to run out of GPU memory, at start or under load
+	Refused string   `json:"refused,omitempty"`   // rule of admission against it: "host RAM", "KV tokens", ...; "" = admitted
+	Why     string   `json:"why,omitempty"`       // that rule's sentence, with its numbers
+}
+
+// FeasibilityTrial is a finished trial's place on the map, whatever its other knobs were.
+type FeasibilityTrial struct {
+	Number   int     `json:"number"`
+	Fraction float64 `json:"fraction"`
+	HostPool float64 `json:"host_pool"`
+	Failed   string  `json:"failed,omitempty"` // outcome of one that failed by its own fault
+}
+
+// Axes of a map where the space does not have them.
+const (
+	mapColumns = 14    // fractions at most: a page is no wider
+	mapReach   = 0.05  // fractions below and above the one in force
+	mapStep    = 0.005 // between two of them
+	mapRows    = 8     // host pools at most
+)
+
+// FeasibilityMap draws the map around a configuration of the space, the recommended one where at is nil.
+// ok is false when no start has shown its memory yet: there is nothing to draw.
+func FeasibilityMap(p Problem, at sglang.Config) (m Feasibility, ok bool) {
+	if p.Space.Size() == 0 {
+		return Feasibility{}, false
+	}
+	if at == nil {
+		at = chosen(p)
+	}
+	drawn, axes := p.withAxes(at)
+	v, learnt := physicsView(drawn)
+	shown := func(t *trial.Trial) bool { return t.Memory.Tokens > 0 }
+	if !learnt || !slices.ContainsFunc(p.History, shown) {
+		return Feasibility{}, false
+	}
+	m = Feasibility{At: at, Fractions: axes.fractions, HostPools: axes.pools, Shown: v.learnt}
+	for _, pool := range axes.pools {
+		var row []FeasibilityCell
+		for _, fraction := range axes.fractions {
+			c := sglang.Merge(at, sglang.Config{memFraction: fraction})
+			if axes.searched {
+				c[hicacheSize] = pool
+			}
+			row = append(row, v.cell(c))
+		}
+		m.Cells = append(m.Cells, row)
+	}
+	for _, t := range p.History {
+		fraction, known := v.code.valueOf(Dimension{Name: memFraction}, t.Config, t.Memory).(float64)
+		if _, said := v.code.observe(p, t); !known || !said {
+			continue
+		}
+		mark := FeasibilityTrial{Number: t.Number, Fraction: fraction, HostPool: hostPool(t.Config)}
+		if blamed(t) {
+			mark.Failed = string(t.Verdict.Outcome)
+		}
+		m.Measured = append(m.Measured, mark)
+	}
+	return m, true
+}
+
+// chosen is what a problem's models would export, what runs today before anything has a value.
+func chosen(p Problem) sglang.Config {
+	if v, ok := physicsView(p); ok {
+		if c, ok := v.recommended(); ok {
+			return c
+		}
+	}
+	return p.today()
+}
+
+// cell is one configuration of the map.
+func (v *view) cell(c sglang.Config) FeasibilityCell {
+	c = Canonical(c)
+	point, _ := v.code.point(c, sglang.Observation{})
+	p := v.search.Predict(point)
+	cell := FeasibilityCell{Tokens: figure(p.Tokens), FreeGiB: figure(p.FreeGiB), OOM: figure(1 - p.Survive)}
+	if v.problem.Admit == nil {
+		return cell
+	}
+	if err := v.problem.Admit(sglang.Merge(v.problem.Base, c)); err != nil {
+		cell.Refused, cell.Why = "other", err.Error()
+		var why *Infeasible
+		if errors.As(err, &why) {
+			cell.Refused, cell.Why = why.Rule, why.Text
+		}
+	}
+	return cell
+}
+
+// axes are the two sides of a map. Where host pools are not searched there is one row, as every trial
+// has it.
+type axes struct {
+	fractions, pools []float64
+	searched         bool // host pools are
+}
+
+// withAxes is the problem with both sides of the map in its space: values that the space lacks are
+// asked about as if it had them. The models see the same trials.
+func (p Problem) withAxes(at sglang.Config) (Problem, axes) {
+	code := newCodedSpace(p)
+	in, _ := code.valueOf(Dimension{Name: memFraction}, at, sglang.Observation{}).(float64)
+	a := axes{fractions: p.numbersOf(memFraction, mapColumns)}
+	if len(a.fractions) == 0 {
+		a.fractions = around(in)
+	}
+	space := slices.DeleteFunc(slices.Clone(p.Space), func(d Dimension) bool { return d.Name == memFraction || d.Name == hicacheSize })
+	space = append(space, numbersDim(memFraction, a.fractions, in))
+	if a.pools = p.numbersOf(hicacheSize, mapRows); len(a.pools) > 0 {
+		a.searched = true
+		space = append(space, numbersDim(hicacheSize, a.pools, hostPool(at)))
+	} else {
+		a.pools = []float64{hostPool(sglang.Merge(p.Flags, at))}
+	}
+	p.Space = space
+	return p, a
+}
+
+// around are fractions near the one in force.
+func around(in float64) []float64 {
+	var out []float64
+	for d := -mapReach; d < mapReach+mapStep/2; d += mapStep {
+		if f := in + d; f > 0 && f < 1 {
+			out = append(out, fourDigits(f))
+		}
+	}
+	return out
+}
+
+// numbersOf are the values of a knob of the space, thinned to at most so many with both ends kept;
+// nil where the space does not have it.
+func (p Problem) numbersOf(name string, most int) []float64 {
+	d, searched := p.Space.Dim(name)
+	if !searched || d.Kind != Numeric {
+		return nil
+	}
+	n := len(d.Values)
+	var out []float64
+	for i := range min(n, most) {
+		at := i
+		if n > most {
+			at = i * (n - 1) / (most - 1)
+		}
+		if x, ok := d.Values[at].(float64); ok {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func numbersDim(name string, values []float64, also float64) Dimension {
+	d := Dimension{Name: name, Kind: Numeric}
+	all := slices.Clone(values)
+	if !slices.Contains(all, also) {
+		all = append(all, also)
+	}
+	slices.Sort(all)
+	for _, v := range all {
+		d.Values = append(d.Values, v)
+	}
+	return d
+}

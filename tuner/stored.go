@@ -1,0 +1,26 @@
+package tuner
+
+// StoredProblem is what the models may know of a stored study and its trials, for whoever looks at it
+// later: a page, `sgtune show`. ok is false when its study file cannot be understood any more, or has
+// no space. The workload and the host are taken from what trials showed of them.
+func StoredProblem(r *Record, h History) (p Problem, ok bool) {
+	root, mistake := parseTree([]byte(r.Source))
+	if mistake != nil {
+		return Problem{}, false
+	}
+	// The file was right when it was stored. What it finds wrong now are files that have moved since and
+	// secrets that were masked; the space does not depend on either.
+	d := &decoder{file: r.Name, study: defaults(), knobs: map[string]*node{}, flags: map[string]field{}}
+	d.readAll(root)
+	d.crossCheck()
+	s := d.study
+	s.Server.Version = r.Server.Version
+	if len(s.Space) == 0 || s.Space.Size() == 0 {
+		return Problem{}, false
+	}
+	facts := HostFacts{MemAvailable: -1, CgroupHeadroom: -1}
+	if seen := usualRAM(h); seen > 0 {
+		facts.MemAvailable = int64(seen)
+	}
+	return StudyProblem(s, h, facts, nil), true
+}
