@@ -59,7 +59,7 @@ func (f *Failures) variance() float64 {
 	return failureSD * failureSD
 }
 
-// solve finds the most probable shifts by Newton's method: f = K(label - chance) at the solution.
+// solve finds the most probable shifts by Newton's method: shift = K(label - chance) at the solution.
 func (f *Failures) solve() {
 	n := len(f.rows)
 	k := mat.NewSymDense(n, nil)
@@ -68,54 +68,58 @@ func (f *Failures) solve() {
 			k.SetSym(a, b, f.variance()*f.k.additive(&f.rows[a], f.rows[b].point))
 		}
 	}
-	shift := make([]float64, n)
+	shift := mat.NewVecDense(n, nil)
 	f.pull = make([]float64, n)
 	for range newtonSteps {
-		b := mat.NewSymDense(n, nil) // I + W^1/2 K W^1/2
-		root := make([]float64, n)
-		right := make([]float64, n)
-		for a := range n {
-			p := chance(f.prior[a] + shift[a])
-			w := p * (1 - p)
-			root[a] = math.Sqrt(w)
-			right[a] = w*shift[a] + f.label[a] - p
-		}
-		scaled := mat.NewVecDense(n, nil)
-		for a := range n {
-			sum := 0.0
-			for c := range n {
-				sum += k.At(a, c) * right[c]
-				if c >= a {
-					v := root[a] * root[c] * k.At(a, c)
-					if a == c {
-						v++
-					}
-					b.SetSym(a, c, v)
-				}
-			}
-			scaled.SetVec(a, root[a]*sum)
-		}
-		var chol mat.Cholesky
-		var solved mat.VecDense
-		if !chol.Factorize(b) || chol.SolveVecTo(&solved, scaled) != nil {
+		pull, ok := f.newton(k, shift)
+		if !ok {
 			return
 		}
+		copy(f.pull, pull.RawVector().Data)
+		var next mat.VecDense
+		next.MulVec(k, pull)
 		moved := 0.0
 		for a := range n {
-			f.pull[a] = right[a] - root[a]*solved.AtVec(a)
+			moved = math.Max(moved, math.Abs(next.AtVec(a)-shift.AtVec(a)))
 		}
-		for a := range n {
-			sum := 0.0
-			for c := range n {
-				sum += k.At(a, c) * f.pull[c]
-			}
-			moved = math.Max(moved, math.Abs(sum-shift[a]))
-			shift[a] = sum
-		}
+		shift.CopyVec(&next)
 		if moved < 1e-3 {
 			return
 		}
 	}
+}
+
+// newton is one step from the given shifts: the pull for which the next ones are K times it
+// (Rasmussen, Williams 2006, algorithm 3.1).
+func (f *Failures) newton(k *mat.SymDense, shift *mat.VecDense) (pull *mat.VecDense, ok bool) {
+	n := len(f.rows)
+	root, right := make([]float64, n), mat.NewVecDense(n, nil)
+	for a := range n {
+		p := chance(f.prior[a] + shift.AtVec(a))
+		w := p * (1 - p)
+		root[a] = math.Sqrt(w)
+		right.SetVec(a, w*shift.AtVec(a)+f.label[a]-p)
+	}
+	b := mat.NewSymDense(n, nil) // I + W^1/2 K W^1/2
+	for a := range n {
+		for c := a; c < n; c++ {
+			b.SetSym(a, c, root[a]*root[c]*k.At(a, c))
+		}
+		b.SetSym(a, a, 1+b.At(a, a))
+	}
+	var scaled, solved mat.VecDense
+	scaled.MulVec(k, right)
+	for a := range n {
+		scaled.SetVec(a, root[a]*scaled.AtVec(a))
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(b) || chol.SolveVecTo(&solved, &scaled) != nil {
+		return nil, false
+	}
+	for a := range n {
+		right.SetVec(a, right.AtVec(a)-root[a]*solved.AtVec(a))
+	}
+	return right, true
 }
 
 func chance(logOdds float64) float64 { return 1 / (1 + math.Exp(-clamp(logOdds, -40, 40))) }

@@ -105,7 +105,7 @@ func (g *Residual) learn(hyp *hypothesis, residuals *mat.Dense, best float64) {
 			*value = was * f
 			if e := g.evidence(hyp, residuals); e > best+1e-9 {
 				best = e
-				was, f = *value, 1
+				was = *value
 				continue
 			}
 			*value = was

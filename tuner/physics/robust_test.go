@@ -146,8 +146,20 @@ func TestNothingWorks(t *testing.T) {
 func TestSeveralHosts(t *testing.T) {
 	t.Parallel()
 	w := plainEnvWorld()
-	s := engine(w, firstSeed)
-	best := 0.0
+	const seeds = 3
+	mean := 0.0
+	for seed := range uint64(seeds) {
+		mean += severalHosts(t, w, firstSeed+seed) / seeds
+	}
+	if mean > 15 {
+		t.Errorf("mean regret is %.1f%% after 24 trials on three hosts", mean)
+	}
+}
+
+// severalHosts is the regret, in percent, after 8 rounds of 3 trials that do not know each other.
+func severalHosts(t *testing.T, w *world, seed uint64) float64 {
+	t.Helper()
+	s := engine(w, seed)
 	for round := range 8 {
 		var pending []physics.Point
 		var told []physics.Observation
@@ -162,16 +174,15 @@ func TestSeveralHosts(t *testing.T) {
 				}
 			}
 			pending = append(pending, sg.Point)
-			told = append(told, w.run(sg, rand.New(rand.NewPCG(uint64(round), uint64(i)))))
+			told = append(told, w.run(sg, rand.New(rand.NewPCG(seed<<8|uint64(round), uint64(i)))))
 		}
 		for _, o := range told {
 			s.Observe(o)
 		}
 	}
-	if p, ok := s.Recommend(); ok {
-		best = 100 * w.regret(p)
+	p, ok := s.Recommend()
+	if !ok {
+		t.Fatal("nothing to recommend after 24 trials")
 	}
-	if best > 15 {
-		t.Errorf("regret is %.1f%% after 24 trials on three hosts", best)
-	}
+	return 100 * w.regret(p)
 }
