@@ -113,7 +113,7 @@ func TestFoundingFailure(t *testing.T) {
 	study, db := copyStudy(t, "quickstart.yaml", func(s string) string {
 		from, to := strings.Index(s, "space:"), strings.Index(s, "workload:")
 		s = s[:from] + "space:\n  mem-fraction-static: [0.93, 0.88]\n  kv-cache-dtype: [bf16, fp8_e4m3]\nsampler: grid\n\n" + s[to:]
-		return strings.NewReplacer("study: quickstart", "study: founding", "launches: 3", "launches: 1").Replace(s)
+		return strings.NewReplacer("study: quickstart", "study: founding", "launches: 5", "launches: 1").Replace(s)
 	})
 	r := sgtune(t, "tune", study, "--db", db, "--web", "off")
 	if r.code != 0 && r.code != 1 {

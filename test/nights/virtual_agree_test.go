@@ -74,7 +74,7 @@ func TestNightAgrees(t *testing.T) {
 
 // checkAgrees launches every configuration of a night that ran through the program, its processes and HTTP again in
 // virtual time, where hundreds of nights are judged (./test/nights/virtual), and wants the same figures: within 3%
-// in the mean over all trials, and for either side of the confirmation. Of a study with several load levels only
+// in the mean over all trials, and for either side of the confirmation, beside what the scatter of launches explains. Of a study with several load levels only
 // trials that measured all of them are compared.
 func checkAgrees(t *testing.T, path string, s shown) {
 	t.Helper()
@@ -87,8 +87,8 @@ func checkAgrees(t *testing.T, path string, s shown) {
 		t.Fatal(err)
 	}
 	type side struct {
-		n         int
-		sum, most float64 // of log(virtual / measured)
+		n                 int
+		sum, square, most float64 // of log(virtual / measured)
 	}
 	sides := map[string]*side{}
 	for _, tr := range s.Trials {
@@ -114,6 +114,7 @@ func checkAgrees(t *testing.T, path string, s shown) {
 			}
 			sides[name].n++
 			sides[name].sum += off
+			sides[name].square += off * off
 			sides[name].most = math.Max(sides[name].most, math.Abs(off))
 		}
 	}
@@ -123,8 +124,12 @@ func checkAgrees(t *testing.T, path string, s shown) {
 	for name, x := range sides {
 		mean := x.sum / float64(x.n)
 		t.Logf("virtual time against HTTP, %s: %+.1f%% in the mean of %d, %.1f%% at most", name, 100*mean, x.n, 100*x.most)
-		if math.Abs(mean) > agree {
-			t.Errorf("%s: virtual time is off by %+.1f%%, want 3%% at most", name, 100*mean)
+		// Launches scatter: at a time scale of 150 a stall of 0.1 s of this machine is 15 s of a level. What their
+		// own scatter explains of the mean (two standard errors) is no disagreement.
+		n := float64(x.n)
+		scatter := 2 * math.Sqrt(math.Max(0, x.square/n-mean*mean)/math.Max(n-1, 1))
+		if math.Abs(mean) > agree+scatter {
+			t.Errorf("%s: virtual time is off by %+.1f%%, want 3%% and %.1f%% of scatter at most", name, 100*mean, 100*scatter)
 		}
 	}
 }
