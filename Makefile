@@ -70,7 +70,8 @@ test-sglang:
 
 # the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/replay' -e '/test/sglang$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
+	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
 # those with 20 seeds each; what came out is kept under docs/

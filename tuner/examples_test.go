@@ -37,7 +37,7 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Budget.Trials != 19 || s.Confirm != 3 || s.Host.Kind != tuner.HostSimulated || !s.Simulated || s.Host.TimeScale > 150 ||
+	if s.Budget.Trials != 19 || s.Confirm != 5 || s.Host.Kind != tuner.HostSimulated || !s.Simulated || s.Host.TimeScale > 150 ||
 		s.Host.Startup != 90*time.Second || s.Measure.Fill != time.Minute || s.Measure.Max != 2*time.Minute || len(s.Workload.Concurrency) != 1 ||
 		len(s.Server.Command) != 0 || s.Finish.Launch != "none" {
 		t.Errorf("not the study the README promises: %+v", s)

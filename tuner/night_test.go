@@ -193,7 +193,7 @@ func TestExpectedGainIsHonest(t *testing.T) {
 		t.Skip("thirty nights: the slow tiers run them")
 	}
 	nights, seen, expected := 30, 0.0, 0.0
-	said := regexp.MustCompile(`(?:expected|this one:) ([+-][0-9.]+)%`)
+	said := regexp.MustCompile(`(?:expected|this one:) ([+-]?[0-9.]+)%`)
 	for seed := range nights {
 		s := newStudy()
 		s.Sampler, s.Budget.Trials = "grid", 12
