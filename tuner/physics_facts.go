@@ -18,14 +18,6 @@ const (
 	conservative = "schedule-conservativeness"
 )
 
-// roleOf is physics' role of a flag under any of its names.
-func roleOf(flag string) physics.Role {
-	if flag == graphDecode {
-		flag = graphBatch
-	}
-	return physics.RoleOf(flag)
-}
-
 // today is what runs now as a point of the space sees it: the baseline's own values of the searched
 // knobs over what every search trial has.
 func (p Problem) today() sglang.Config {
@@ -81,7 +73,7 @@ func (s *codedSpace) fixed(p Problem) map[physics.Role]float64 {
 	out := map[physics.Role]float64{}
 	for _, name := range roleFlags {
 		_, given := all[name]
-		if _, have := out[roleOf(name)]; have && !given || s.coded.Role(roleOf(name)) >= 0 {
+		if _, have := out[physics.RoleOf(name)]; have && !given || s.coded.Role(physics.RoleOf(name)) >= 0 {
 			continue
 		}
 		on, _ := all[hicacheOn].(bool)
@@ -89,7 +81,7 @@ func (s *codedSpace) fixed(p Problem) map[physics.Role]float64 {
 			continue // sized by ratio: not known before the pool is
 		}
 		if v, ok := s.valueOf(Dimension{Name: name}, all, s.running).(float64); ok && v != 0 || ok && name == hicacheSize {
-			out[roleOf(name)] = v
+			out[physics.RoleOf(name)] = v
 		}
 	}
 	return out

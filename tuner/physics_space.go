@@ -119,7 +119,7 @@ func (k *codedKnob) add(v any) {
 // neighbour is the position of the dimension's value that is launched for a number outside of it,
 // where that is nearly the same; for the memory fraction never a larger one, if there is a smaller.
 func (k *codedKnob) neighbour(x float64) int {
-	role := roleOf(k.dim.Name)
+	role := physics.RoleOf(k.dim.Name)
 	if role == physics.RoleOther && len(k.dim.Values) < manyValues {
 		return noLaunch
 	}
@@ -156,7 +156,7 @@ func (k *codedKnob) place(v any) int {
 
 func (s *codedSpace) engineKnob(i int) physics.Knob {
 	k := &s.knobs[i]
-	out := physics.Knob{Name: k.dim.Name, Role: roleOf(k.dim.Name), Kind: physics.Ordered, Values: k.numbers, Needs: -1}
+	out := physics.Knob{Name: k.dim.Name, Role: physics.RoleOf(k.dim.Name), Kind: physics.Ordered, Values: k.numbers, Needs: -1}
 	if k.dim.Kind != Numeric {
 		out.Kind = physics.Unordered
 		if out.Role != physics.RoleKVDtype {

@@ -152,6 +152,9 @@ func (g *Residual) fit() {
 	if able {
 		flat := math.Log(flatPrior/(1-flatPrior)) + g.hyp[1].score - g.hyp[0].score
 		g.hyp[1].weight = chance(flat)
+		if g.hyp[1].weight >= proven && len(g.y) > quickTurns {
+			g.hyp[1].weight = math.Max(g.hyp[1].weight, unproven)
+		}
 		g.hyp[0].weight = 1 - g.hyp[1].weight
 	}
 }

@@ -42,6 +42,10 @@ func (h *hypothesis) ready(n int) bool { return n > 0 && len(h.inv) == n*n }
 // measurements near its own optimum can't say.
 const doubt = 0.15
 
+// unproven is the least weight of the flat hypothesis once there were enough values to prove physics
+// by, and they did not: then it is as good as no physics.
+const unproven = 0.5
+
 // proven is the weight of the flat hypothesis below which physics has foretold the values so much
 // better that no turn is spent on doubting it.
 const proven = 0.01

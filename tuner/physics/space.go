@@ -42,7 +42,7 @@ func RoleOf(flag string) Role {
 		return RoleChunk
 	case "max-running-requests":
 		return RoleMaxRunning
-	case "cuda-graph-max-bs", "cuda-graph-max-bs-decode": // renamed in 0.5.23
+	case "cuda-graph-max-bs", "cuda-graph-max-bs-decode": // its name from 0.5.15 on
 		return RoleGraphBS
 	case "kv-cache-dtype":
 		return RoleKVDtype
