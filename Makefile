@@ -10,7 +10,7 @@ export CGO_ENABLED = 1
 
 # make test-long  five quickstart nights, whose last output is kept in docs/nights.txt, and twenty nights of each study in
 #                 virtual time (docs/search-nights.md)
-.PHONY: build agent test check test-all test-nights test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
+.PHONY: build agent test check test-all test-nights test-hosts test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
 build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
 
@@ -38,7 +38,7 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped (go vet, staticcheck and the import test ran)"; fi
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "hadolint is not installed: Dockerfile not checked"; fi
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/search/run_search.sh test/sglang-cpu/setup.sh; else echo "shellcheck is not installed: scripts not checked"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/search/run_search.sh test/sglang-cpu/setup.sh test/testbed/sshd.sh test/gpu/smoke.sh; else echo "shellcheck is not installed: scripts not checked"; fi
 
 fuzz:
 	test/fuzz.sh $(FUZZTIME)
@@ -53,6 +53,10 @@ check: fmt vet lint test fuzz
 test-nights:
 	$(GO) test -timeout 20m -v ./test/nights/
 	$(GO) test -timeout 10m -v ./test/nights/virtual/
+
+# a host over a real sshd, directly and through a jump host, and the guard in a real memory cgroup; needs openssh-server
+test-hosts:
+	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/hosts/
 
 # the load generator against a mock server that counts what really happened
 test-replay:
@@ -70,7 +74,7 @@ test-sglang:
 
 # the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
 	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
@@ -80,7 +84,7 @@ test-long:
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	test/diagnose-speed.sh
 
-test-all: test-nights test-replay test-search test-sglang test-rest
+test-all: test-nights test-hosts test-replay test-search test-sglang test-rest
 
 clean:
 	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS

@@ -30,8 +30,8 @@ type Options struct {
 	Timeout time.Duration // longest time for one try of a request, 0 = none (the level's end cuts it)
 	Retries int           // further tries after one that failed (not after wrong_tokens); latency counts from the first
 	SLO     SLO           // what a request must meet to count in Report.GoodputS
-	// Prune is asked after each window with the windows' output tok/s since the warm-up; true ends the
-	// level (Report.Pruned).
+	// Prune is asked after each window with the output tok/s of all windows so far, in scaled time of all but
+	// the newest; true ends the level (Report.Pruned).
 	Prune func(windows []float64) bool
 	// Window callback for live progress; may be nil.
 	OnWindow func(w Window)

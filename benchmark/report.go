@@ -55,6 +55,7 @@ type Report struct {
 	Passes           int            `json:"passes"`
 	Valid            bool           `json:"valid"`
 	Invalid          string         `json:"invalid,omitempty"` // "client_limited", "failed_requests", "wrong_token_count", "client_hung"
+	StoodS           float64        `json:"stood_s,omitempty"` // the load generator stood still so long (host time), which ended the level
 	Advice           string         `json:"advice,omitempty"`
 	ServerTokS       float64        `json:"server_tok_s,omitempty"` // server's own figure for the same window, 0 unknown
 	Flags            []string       `json:"flags,omitempty"`        // remarks: "not steady: ...", "server disagrees by 7%"

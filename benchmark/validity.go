@@ -30,7 +30,7 @@ const leastBusy = 200 * time.Millisecond
 // client that waits for a broken server has no fault of its own; one that stood still has made them. held is how
 // many requests waited for others because no more were allowed in flight.
 func (r *Report) judge(scale float64, stood time.Duration, held int) {
-	r.Invalid, r.Advice = "", ""
+	r.Invalid, r.Advice, r.StoodS = "", "", stood.Seconds()
 	lag := r.Client.SendLagMs.P99
 	failed := r.Requests.Sent - r.Requests.OK
 	wrong := r.Requests.Failed[failedWrongTokens]

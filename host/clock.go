@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,16 +12,21 @@ type Clock struct {
 	origin time.Time // host time at start
 	start  time.Time // real time at start (monotonic)
 	scale  float64
+
+	caught atomic.Int64         // real time slept that CatchUp has seen
+	ahead  atomic.Int64         // host time that CatchUp put it forward by
+	slept  func() time.Duration // real time slept since start
 }
 
 // NewClock returns a clock that shows origin now and runs scale times faster than real time.
 func NewClock(origin time.Time, scale float64) *Clock {
-	return &Clock{origin: origin, start: time.Now(), scale: scale}
+	start := time.Now()
+	return &Clock{origin: origin, start: start, scale: scale, slept: func() time.Duration { return sleptSince(start) }}
 }
 
 // Now is the host's time.
 func (c *Clock) Now() time.Time {
-	return c.origin.Add(time.Duration(float64(time.Since(c.start)) * c.scale))
+	return c.origin.Add(time.Duration(float64(time.Since(c.start))*c.scale) + time.Duration(c.ahead.Load()))
 }
 
 // Sleep waits d of host time, or less when ctx ends; then it returns the context's cause.

@@ -68,7 +68,7 @@ func (p *Probe) Energy(ctx context.Context) ([]GPUEnergy, error) {
 	case r.Error != "":
 		return nil, errors.New(r.Error)
 	case len(r.GPUs) == 0:
-		return nil, errors.New("the NVIDIA driver lists no GPU")
+		return nil, errors.New("the NVIDIA driver " + phraseNoGPU)
 	}
 	return r.GPUs, nil
 }

@@ -23,14 +23,16 @@ const (
 // error names what is left. The signal is sent at least once, also when ctx is over already.
 //
 // Nothing twice in a row counts as nothing: a process that forks and dies while /proc is being
-// listed could hide its child from one listing.
+// listed could hide its child from one listing. Whoever was sent the signal is waited for by its own entry: a
+// dying process has no environment any more, and so no marker, a while before it is gone.
 func end(ctx context.Context, what string, members func(context.Context) ([]procStat, error)) error {
-	empty := 0
+	empty, dying := 0, map[int]procStat{}
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		alive, err := members(context.WithoutCancel(ctx))
 		if err != nil {
 			return fmt.Errorf("stop %s: %w", what, err)
 		}
+		alive = withDying(alive, dying)
 		if len(alive) == 0 {
 			if empty++; empty == 2 {
 				return nil
@@ -46,6 +48,24 @@ func end(ctx context.Context, what string, members func(context.Context) ([]proc
 			return stillAlive(ctx, what, alive, refused)
 		}
 	}
+}
+
+// withDying adds those that were listed before and are not gone yet, and remembers all of them.
+func withDying(alive []procStat, dying map[int]procStat) []procStat {
+	for _, s := range alive {
+		delete(dying, s.pid)
+	}
+	for pid, was := range dying {
+		if s, err := readStat(pid); err != nil || s.startTicks != was.startTicks || s.gone() {
+			delete(dying, pid)
+			continue
+		}
+		alive = append(alive, was)
+	}
+	for _, s := range alive {
+		dying[s.pid] = s
+	}
+	return alive
 }
 
 func stillAlive(ctx context.Context, what string, alive []procStat, refused error) error {

@@ -11,8 +11,8 @@ import (
 // host; nothing else on the machine has it.
 const MarkerEnv = "SGTUNE_TRIAL"
 
-// Host is a machine that runs SGLang servers. Implementations: Local, Simulated; ssh and Slurm
-// have issues of their own. All of them must pass the conformance suite in hosttest_test.go.
+// Host is a machine that runs SGLang servers. Implementations: Local, Simulated, Remote (over a Link). All of
+// them must pass the conformance suite of internal/hosttest.
 type Host interface {
 	// Start starts c in a session and process group of its own and returns at once. The process
 	// is not tied to ctx: it lives until it ends or Stop is called.
@@ -55,7 +55,7 @@ type ID struct {
 type Process interface {
 	ID() ID
 	// Log returns at most limit bytes of what this process and its children wrote, from offset on (0 = its
-	// first byte, also when the file held something before); empty at its end. Found processes have no log.
+	// first byte, also when the file held something before); empty at its end. Found processes of a Local have no log.
 	Log(ctx context.Context, offset int64, limit int) ([]byte, error)
 	// Done is closed when the process has ended and Exit is valid.
 	Done() <-chan struct{}
@@ -81,6 +81,7 @@ type Usage struct {
 	At             time.Time
 	GPUs           []GPU
 	GPUNote        string // why GPUs is empty ("no GPU facts: …"), "" when it is not
+	BootID         string // of the running kernel: another one is another start of the machine
 	MemTotal       int64  // bytes
 	MemAvailable   int64  // bytes, MemAvailable of /proc/meminfo
 	CgroupHeadroom int64  // bytes left under the strictest cgroup limit, -1 without one
@@ -90,7 +91,9 @@ type Usage struct {
 	DiskRead       int64  // bytes those processes have had read from storage (read_bytes of /proc/PID/io), -1 unknown
 }
 
-// GPU is one accelerator's readings.
+// GPU is one accelerator's readings. Memory is always known: a GPU that does not tell it makes the whole
+// reading fail, because held memory could not be told from free. What follows the processes may be unknown, which is
+// the zero value of each and never the same as 0 or no.
 type GPU struct {
 	Index     int
 	UUID      string
@@ -98,6 +101,20 @@ type GPU struct {
 	Total     int64 // bytes
 	Used      int64 // bytes
 	Processes []GPUProcess
+
+	PCI             string   `json:",omitempty"` // bus id, "00000000:17:00.0"; "" unknown
+	Driver          string   `json:",omitempty"` // version of its driver, "" unknown
+	PowerWatts      Figure   `json:",omitzero"`  // now
+	PowerLimitWatts Figure   `json:",omitzero"`  // enforced
+	EnergyJoules    Figure   `json:",omitzero"`  // since the driver was loaded
+	SMClockMHz      Figure   `json:",omitzero"`
+	MemoryClockMHz  Figure   `json:",omitzero"`
+	TemperatureC    Figure   `json:",omitzero"` // of the chip
+	Throttle        Throttle `json:",omitzero"` // why its clocks are lowered now
+	UncorrectedECC  Figure   `json:",omitzero"` // memory errors that could not be corrected, since the driver was loaded
+	RemapPending    Answer   `json:",omitzero"` // a broken row waits for a reset to be replaced
+	RemapFailed     Answer   `json:",omitzero"` // a broken row could not be replaced
+	MIG             Answer   `json:",omitzero"` // it is split into instances
 }
 
 // GPUProcess is one holder of GPU memory as the driver lists it (host pids: inside a container they need not match ours).

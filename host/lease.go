@@ -18,13 +18,18 @@ type holder struct {
 	PID        int       `json:"pid"`
 	BootID     string    `json:"boot_id"`
 	StartTicks uint64    `json:"start_ticks"`
-	Who        string    `json:"who"`   // what the caller said, usually the study
-	Since      time.Time `json:"since"` // real time
+	Who        string    `json:"who"`              // what the caller said, usually the study
+	Since      time.Time `json:"since"`            // real time
+	Tenant     *tenant   `json:"tenant,omitempty"` // the sgtune elsewhere for which this process holds the lease
 }
 
 // Lease takes the lease of this host; see Host. The kernel holds it for us as a file lock, which a
 // crash, also kill -9, gives back; children do not inherit it.
 func (l *Local) Lease(ctx context.Context, who string) (func() error, error) {
+	return l.leaseFor(ctx, who, nil)
+}
+
+func (l *Local) leaseFor(ctx context.Context, who string, t *tenant) (func() error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -36,13 +41,13 @@ func (l *Local) Lease(ctx context.Context, who string) (func() error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lease of host %s: %w", l.leaseName, err)
 	}
-	if err := l.take(ctx, f, who); err != nil {
+	if err := l.take(ctx, f, who, t); err != nil {
 		return nil, errors.Join(fmt.Errorf("take lease of host %s: %w", l.leaseName, err), f.Close())
 	}
 	return sync.OnceValue(func() error { return giveBack(f) }), nil
 }
 
-func (l *Local) take(ctx context.Context, f *os.File, who string) error {
+func (l *Local) take(ctx context.Context, f *os.File, who string, t *tenant) error {
 	before, locked, err := l.lock(ctx, f)
 	if err != nil {
 		return err
@@ -56,7 +61,7 @@ func (l *Local) take(ctx context.Context, f *os.File, who string) error {
 		return err
 	}
 	return writeHolder(f, holder{
-		PID: self.pid, BootID: l.boot, StartTicks: self.startTicks, Who: who, Since: time.Now().UTC(),
+		PID: self.pid, BootID: l.boot, StartTicks: self.startTicks, Who: who, Since: time.Now().UTC(), Tenant: t,
 	})
 }
 
@@ -86,6 +91,9 @@ func (l *Local) holds(h holder) bool {
 func leasedBy(h holder) error {
 	if h.PID == 0 {
 		return fmt.Errorf("%w by a sgtune that has only just started: try again", ErrLeased)
+	}
+	if h.Tenant != nil {
+		return h.Tenant.refusal(h)
 	}
 	return fmt.Errorf("%w by %q (pid %d) since %s: wait for it to finish, or stop it cleanly with \"kill -INT %d\"",
 		ErrLeased, h.Who, h.PID, h.Since.Local().Format("2006-01-02 15:04:05"), h.PID)

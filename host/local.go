@@ -193,6 +193,7 @@ func (l *Local) Usage(ctx context.Context) (Usage, error) {
 	u := Usage{
 		MemTotal: mem.total, MemAvailable: mem.available, CgroupHeadroom: mem.headroom,
 		OOMKills: mem.oom.kernel, CgroupOOMKills: mem.oom.cgroup, Processes: len(marked), DiskRead: diskRead(marked),
+		BootID: l.boot,
 	}
 	u.GPUs, u.GPUNote = l.gpus(ctx)
 	u.At = l.clock.Now()

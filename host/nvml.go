@@ -39,11 +39,11 @@ func eachGPU[T any](library string, functions []string, read func(lib nvml.Inter
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return nil, ErrNoLibrary
 	default:
-		return nil, failed("initialise NVML", ret)
+		return nil, fmt.Errorf("%s: %w", phraseNoDriver, failed("initialise NVML", ret))
 	}
 	for _, name := range functions {
 		if lib.Extensions().LookupSymbol(name) != nil {
-			return nil, fmt.Errorf("the NVIDIA driver is too old: its library lacks %s", name)
+			return nil, fmt.Errorf("%s: its library lacks %s", phraseOld, name)
 		}
 	}
 	defer func() {
@@ -81,8 +81,10 @@ func readGPU(lib nvml.Interface, index int) (GPU, error) {
 		return g, failed("read memory", ret)
 	}
 	var err error
-	g.Processes, err = readGPUProcesses(lib, dev)
-	return g, err
+	if g.Processes, err = readGPUProcesses(lib, dev); err != nil {
+		return g, err
+	}
+	return g, readGPUFacts(lib, dev, &g)
 }
 
 // readGPUMemory prefers version 2, which does not count the driver's reserved part as used. Which
@@ -124,6 +126,11 @@ func readGPUProcesses(lib nvml.Interface, dev nvml.Device) ([]GPUProcess, error)
 	return list, nil
 }
 
+// failed puts a return code into words. A GPU that is lost, or answers nothing until it is reset, is said in one
+// phrase, whatever was asked.
 func failed(what string, ret nvml.Return) error {
+	if ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED {
+		return fmt.Errorf("%s: %s: %s (NVML %d)", what, phraseLost, ret.Error(), int(ret))
+	}
 	return fmt.Errorf("%s: %s (NVML %d)", what, ret.Error(), int(ret))
 }

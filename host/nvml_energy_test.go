@@ -13,14 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sgtune/host"
+	"sgtune/internal/hosttest"
 )
 
 // newEnergy is newNVML whose probe reads energy.
 func newEnergy(t *testing.T, lib, state string) nvml {
 	n := newNVML(t, lib, state)
 	for i, word := range n.probe.Argv {
-		if word == helperEnv+"=probe" {
-			n.probe.Argv[i] = helperEnv + "=energy"
+		if word == hosttest.HelperEnv+"=probe" {
+			n.probe.Argv[i] = hosttest.HelperEnv + "=energy"
 		}
 	}
 	return n
@@ -44,7 +45,7 @@ func TestEnergy(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ lib, state, want string }{
 		"no library": {filepath.Join(t.TempDir(), "libnvidia-ml.so.1"), "", host.ErrNoLibrary.Error()},
-		"no driver":  {lib, "init_error = 9", "initialise NVML"},
+		"no driver":  {lib, "init_error = 9", "cannot be used: initialise NVML"},
 		"lost":       {lib, "gpu.0.error = 15", "GPU 0: open"},
 		"none":       {lib, "count = 0", "lists no GPU"},
 	} {

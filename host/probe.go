@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNoLibrary is returned by ReadGPUs where the NVIDIA management library cannot be loaded.
-var ErrNoLibrary = errors.New("NVIDIA library not found")
+var ErrNoLibrary = errors.New(phraseNoLibrary)
 
 // probeTimeout is how long a probe may take when Probe.Timeout is not set.
 const probeTimeout = 5 * time.Second
@@ -77,7 +77,7 @@ func (p *Probe) Read(ctx context.Context) ([]GPU, string) {
 	case r.Error != "":
 		return nil, note(errors.New(r.Error))
 	case len(r.GPUs) == 0:
-		return nil, note(errors.New("the NVIDIA driver lists no GPU"))
+		return nil, note(errors.New("the NVIDIA driver " + phraseNoGPU))
 	}
 	for i := range r.GPUs {
 		for j := range r.GPUs[i].Processes {
@@ -88,9 +88,13 @@ func (p *Probe) Read(ctx context.Context) ([]GPU, string) {
 	return r.GPUs, ""
 }
 
-func note(err error) string { return "no GPU facts: " + err.Error() }
+// notePrefix begins every note.
+const notePrefix = "no GPU facts: "
 
-// Output runs the program once and returns what it printed, bounded like Read.
+func note(err error) string { return notePrefix + err.Error() }
+
+// Output runs the program once and returns what it printed, bounded like Read. A program that fails may have
+// printed something, too.
 func (p *Probe) Output(ctx context.Context) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +109,7 @@ func (p *Probe) output(ctx context.Context) ([]byte, error) {
 		case <-p.hung:
 			p.hung = nil
 		default:
-			return nil, errors.New("an earlier probe still hangs in the NVIDIA driver")
+			return nil, errors.New("an earlier probe " + phraseHangs)
 		}
 	}
 	if len(p.Argv) == 0 {
@@ -115,7 +119,7 @@ func (p *Probe) output(ctx context.Context) ([]byte, error) {
 	if timeout <= 0 {
 		timeout = probeTimeout
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the NVIDIA driver did not answer within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the NVIDIA driver "+phraseHung+" %s", timeout))
 	defer cancel()
 	path, err := lookPath(p.Argv[0], os.Getenv("PATH"))
 	if err != nil {
@@ -139,8 +143,12 @@ func (p *Probe) output(ctx context.Context) ([]byte, error) {
 	select {
 	case <-ended:
 		if status != nil {
-			text := strings.TrimSpace(string(errs.Bytes()[max(0, errs.Len()-300):]))
-			return nil, fmt.Errorf("the GPU probe failed: %w: %s", status, text)
+			said := errs.Bytes()
+			if len(bytes.TrimSpace(said)) == 0 {
+				said = out.Bytes() // nvidia-smi complains on standard output
+			}
+			text := strings.TrimSpace(string(said[max(0, len(said)-300):]))
+			return out.Bytes(), fmt.Errorf("the GPU probe failed: %w: %s", status, text)
 		}
 		return out.Bytes(), nil
 	case <-ctx.Done():

@@ -111,6 +111,33 @@ func TestEndIsBounded(t *testing.T) {
 	}
 }
 
+// A process that was listed once is waited for, also when its environment, and so its marker, cannot be read any more.
+func TestEndWaitsForTheDying(t *testing.T) {
+	t.Parallel()
+	dying := sleeper(t)
+	wrong := dying
+	wrong.startTicks++ // so that the signal does not reach it
+	asked := 0
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	list := map[int]procStat{}
+	if n := len(withDying([]procStat{dying}, list)) + len(withDying(nil, list)); n != 2 {
+		t.Errorf("forgotten while it lives: %d", n)
+	}
+	if n := len(withDying([]procStat{wrong}, list)) + len(withDying(nil, list)); n != 1 {
+		t.Errorf("another process of its pid is waited for: %d", n)
+	}
+	err := end(ctx, "x", func(context.Context) ([]procStat, error) {
+		if asked++; asked == 1 {
+			return []procStat{dying}, nil
+		}
+		return nil, nil
+	})
+	if err != nil || lives(t, dying) {
+		t.Errorf("%v; lives: %v", err, lives(t, dying))
+	}
+}
+
 // One empty listing is not enough: a fork can hide from it.
 func TestEndLooksTwice(t *testing.T) {
 	t.Parallel()

@@ -95,6 +95,7 @@ func (s *Simulated) Usage(ctx context.Context) (Usage, error) {
 		GPUs:     make([]GPU, s.opts.GPUs),
 		MemTotal: s.opts.RAMTotalBytes, MemAvailable: s.opts.RAMAvailableBytes,
 		CgroupHeadroom: -1, OOMKills: s.oomKills(), CgroupOOMKills: -1, Processes: len(marked), DiskRead: diskRead(marked),
+		BootID: s.boot,
 	}
 	for i := range u.GPUs {
 		u.GPUs[i] = GPU{

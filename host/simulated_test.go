@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sgtune/host"
+	"sgtune/internal/hosttest"
 )
 
 const mib = 1 << 20
@@ -17,7 +18,7 @@ const mib = 1 << 20
 func simulated(t *testing.T, opts host.SimulatedOptions) fixture {
 	t.Helper()
 	opts.Dir = filepath.Join(t.TempDir(), "not made yet")
-	return fixture{Host: host.NewSimulated(opts), kind: "simulated", dir: opts.Dir, marker: newMarker()}
+	return newFixture(host.NewSimulated(opts), "simulated", opts.Dir)
 }
 
 func (f fixture) usage(t *testing.T) host.Usage {
@@ -31,7 +32,7 @@ func (f fixture) usage(t *testing.T) host.Usage {
 
 func (f fixture) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.Dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -67,8 +68,8 @@ func TestSimulatedIdle(t *testing.T) {
 func TestSimulatedClaims(t *testing.T) {
 	t.Parallel()
 	f := simulated(t, host.SimulatedOptions{GPUs: 3})
-	p := f.shell(t, `cd "$FAKENVML_CLAIMS"; echo "1000 live" >0-$$; echo 2000 >1-$$; echo 500 sticky >>2-$$; echo 300 >ram-$$; echo ok; sleep 60`)
-	firstLine(t, p)
+	p := f.Shell(t, `cd "$FAKENVML_CLAIMS"; echo "1000 live" >0-$$; echo 2000 >1-$$; echo 500 sticky >>2-$$; echo 300 >ram-$$; echo ok; sleep 60`)
+	hosttest.FirstLine(t, p)
 	pid := p.ID().PID
 	f.write(t, "2-999999", "70 ghost") // of a process that is long gone
 	for _, noise := range []string{"0-12.tmp", ".1-12", "oom_kills", "ram-x", "x-1", "0--1", "7-1", "lease-x.json", "1-1"} {
@@ -84,19 +85,19 @@ func TestSimulatedClaims(t *testing.T) {
 		t.Errorf("available %d, %d processes", u.MemAvailable, u.Processes)
 	}
 
-	stop(t, p, 0)
+	hosttest.Stop(t, p, 0)
 	u = f.usage(t)
 	stuck := []host.GPUProcess{{PID: pid, Used: 500 * mib}}
 	compareGPUs(t, "after its death", []host.GPU{{Used: 600 * mib}, {Used: 600 * mib}, {Used: 1170 * mib, Processes: stuck}}, u)
 	if u.MemAvailable != 440e9 || u.Processes != 0 {
 		t.Errorf("available %d, %d processes", u.MemAvailable, u.Processes)
 	}
-	if _, err := os.Stat(filepath.Join(f.dir, fmt.Sprintf("0-%d", pid))); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(f.Dir, fmt.Sprintf("0-%d", pid))); !os.IsNotExist(err) {
 		t.Errorf("a dead claim waits for the next process of that pid: %v", err)
 	}
 
 	for _, name := range []string{fmt.Sprintf("2-%d", pid), "2-999999"} {
-		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
+		if err := os.Remove(filepath.Join(f.Dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -118,14 +119,14 @@ func compareGPUs(t *testing.T, when string, want []host.GPU, u host.Usage) {
 func TestSimulatedOOMKill(t *testing.T) {
 	t.Parallel()
 	f := simulated(t, host.SimulatedOptions{})
-	p := f.shell(t, `cd "$FAKENVML_CLAIMS"; echo 999999999 >ram-$$; echo 1 >oom_kills; kill -9 $$`)
-	if e := wait(t, p); !e.OOMKilled || e.Signal != 9 {
+	p := f.Shell(t, `cd "$FAKENVML_CLAIMS"; echo 999999999 >ram-$$; echo 1 >oom_kills; kill -9 $$`)
+	if e := hosttest.Wait(t, p); !e.OOMKilled || e.Signal != 9 {
 		t.Errorf("%+v", e)
 	}
 	if u := f.usage(t); u.OOMKills != 1 || u.MemAvailable != 440e9 {
 		t.Errorf("%+v", u)
 	}
-	if e := wait(t, f.shell(t, "kill -9 $$")); e.OOMKilled {
+	if e := hosttest.Wait(t, f.Shell(t, "kill -9 $$")); e.OOMKilled {
 		t.Errorf("an old kill is blamed: %+v", e)
 	}
 }
@@ -138,10 +139,10 @@ func TestSimulatedClock(t *testing.T) {
 	if at := f.usage(t).At; at.Before(night) || at.After(night.Add(24*time.Hour)) {
 		t.Errorf("usage at %s", at)
 	}
-	p := f.helper(t, "stubborn")
-	firstLine(t, p)
+	p := f.Helper(t, "stubborn")
+	hosttest.FirstLine(t, p)
 	begin := time.Now()
-	stop(t, p, 100*time.Second)
+	hosttest.Stop(t, p, 100*time.Second)
 	if took := time.Since(begin); took < time.Second || took > 20*time.Second {
 		t.Errorf("a grace of 100 s at 1000 times the speed took %s, want the least of 1 s", took)
 	}

@@ -19,5 +19,5 @@
 //
 // Reading order: store.go (open, transactions), migrate.go and migration/0001_init.sql (the
 // tables; later files change them), trial.go, trialrow.go, level.go and void.go (the guarded rows), study.go, event.go,
-// command.go, sample.go; codec.go, mask.go and errors.go serve them all.
+// command.go, sample.go, backup.go; codec.go, mask.go and errors.go serve them all.
 package store

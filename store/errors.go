@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
@@ -23,6 +24,12 @@ var (
 func isCode(err error, codes ...sqlite3.ErrNo) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+}
+
+// full reports whether a disk had no room: SQLite says so by name only where it writes the database itself.
+func full(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.ExtendedCode == sqlite3.ErrIoErrSHMSize || e.SystemErrno == syscall.ENOSPC)
 }
 
 // mendable is a failure a person can mend; its text says how and leaves SQLite's own words out.
@@ -42,7 +49,7 @@ func explain(path, op string, err error) error {
 	}
 	advice := ""
 	switch {
-	case isCode(err, sqlite3.ErrFull):
+	case full(err):
 		advice = "the disk is full; free some space and run the same command again, nothing finished is lost"
 	case isCode(err, cannotOpen...):
 		advice = "the file or its folder cannot be written; give the rights to it, or name another file with --db"

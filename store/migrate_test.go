@@ -82,6 +82,9 @@ func TestFirstSchema(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		if _, err := old.Study(t.Context(), "night"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 		got, err := old.Trials(t.Context(), "night")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -16,6 +16,10 @@ import (
 // busyTimeoutMs is how long a call waits for another process that holds the file.
 const busyTimeoutMs = 10_000
 
+// logLimit keeps the log beside the database at half a megabyte (pages of 4 KiB), where SQLite's own limit is
+// four: a disk that is nearly full is full later.
+const logLimit = "PRAGMA wal_autocheckpoint = 128"
+
 // DB is an open database. It is safe for concurrent use, also by several processes on one file. It
 // satisfies trial.Saver, tuner.Store and web.Reader.
 type DB struct {
@@ -41,6 +45,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := migrate(ctx, path, writer); err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
+	if _, err := writer.ExecContext(ctx, logLimit); err != nil {
+		return nil, errors.Join(explain(path, "open", err), writer.Close())
+	}
 	reader, err := connect(path, url.Values{"_query_only": {"true"}})
 	if err != nil {
 		return nil, errors.Join(explain(path, "open", err), writer.Close())
@@ -50,7 +57,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 
 // OpenReadOnly opens an existing database for queries only; it creates nothing and changes nothing.
 // It works beside a running tune, in a folder that cannot be written, and on databases of older
-// versions, whose trials lack what came later (addedColumns).
+// versions, whose rows lack what came later (addedColumns).
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	if err := checkFile(path, false); err != nil {
 		return nil, err
@@ -96,7 +103,8 @@ func connect(path string, settings url.Values) (*sql.DB, error) {
 }
 
 // connectReadOnly opens without the right to write. A database in WAL mode wants two helper files
-// beside it; where they are missing and cannot be made nobody writes, and it can be read as it is.
+// beside it; where they are missing and cannot be made, for want of rights or of room, nobody writes, and it can
+// be read as it is.
 func connectReadOnly(ctx context.Context, path string) (*sql.DB, error) {
 	reader, err := connect(path, url.Values{"mode": {"ro"}, "_query_only": {"true"}})
 	if err != nil {
@@ -107,7 +115,8 @@ func connectReadOnly(ctx context.Context, path string) (*sql.DB, error) {
 		return reader, nil
 	}
 	_ = reader.Close() // it could not be used; err says why
-	if _, missing := os.Stat(path + "-wal"); !isCode(err, cannotOpen...) || !errors.Is(missing, os.ErrNotExist) {
+	wal, missing := os.Stat(path + "-wal")
+	if empty := errors.Is(missing, os.ErrNotExist) || missing == nil && wal.Size() == 0; !empty || !isCode(err, cannotOpen...) && !full(err) {
 		return nil, err
 	}
 	return connect(path, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_query_only": {"true"}})

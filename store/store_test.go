@@ -70,7 +70,7 @@ func TestStudyRoundTrip(t *testing.T) {
 	fill(t, &want)
 	want.Name, want.State = "a_b-c.1", tuner.StudyComplete
 	config := sglang.Config{"hicache-size": 48.0}
-	want.Candidate, want.BaselineConfig, want.Verdict.Config, want.Server.Flags = config, config, config, config
+	want.Candidate, want.Second, want.BaselineConfig, want.Verdict.Config, want.Server.Flags = config, config, config, config, config
 	want.Server.Env = map[string]string{"HF_TOKEN": "${HF_TOKEN}", "NCCL_IB_DISABLE": "1"}
 	for range 2 { // insert, then update
 		if err := db.SaveStudy(t.Context(), &want); err != nil {

@@ -22,15 +22,15 @@ var trialColumns = []string{
 
 // addedColumns are columns that older schemas lack, by the version that brought them. A database that is
 // only read is not migrated: what it lacks reads as NULL.
-var addedColumns = map[string]int{"reason_json": 2}
+var addedColumns = map[string]int{"reason_json": 2, "second_json": 3}
 
-// readable lists what to select for trialColumns from a database as it is.
-func readable(ctx context.Context, tx *sql.Tx) ([]string, error) {
+// readable lists what to select for some columns from a database as it is.
+func readable(ctx context.Context, tx *sql.Tx, wanted []string) ([]string, error) {
 	var version int
 	if err := tx.QueryRowContext(ctx, "SELECT user_version FROM pragma_user_version").Scan(&version); err != nil {
 		return nil, err
 	}
-	columns := slices.Clone(trialColumns)
+	columns := slices.Clone(wanted)
 	for i, name := range columns {
 		if version < addedColumns[name] {
 			columns[i] = "NULL"
@@ -86,7 +86,7 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 
 // selectTrials reads the trials that where picks, with their levels.
 func selectTrials(ctx context.Context, tx *sql.Tx, study, where string, args ...any) ([]*trial.Trial, error) {
-	columns, err := readable(ctx, tx)
+	columns, err := readable(ctx, tx, trialColumns)
 	if err != nil {
 		return nil, err
 	}

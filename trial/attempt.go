@@ -28,9 +28,11 @@ type attempt struct {
 	t     *Trial
 	abort context.CancelCauseFunc // ends work; the first cause wins
 	since time.Time               // when the present step began
+	awake time.Duration           // Asleep when the trial began
 
-	baseline *host.Usage // before the launch, nil when it was not read
-	started  bool        // Start was called: something may live with our marker
+	baseline *host.Usage    // before the launch, nil when it was not read
+	fault    *host.GPUFault // of a GPU before the launch, nil for none
+	started  bool           // Start was called: something may live with our marker
 	process  host.Process
 	target   benchmark.Target
 	watch    *watch
@@ -75,7 +77,7 @@ func (r *Runner) begin(t *Trial) *attempt {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = r.Clock.Now()
 	}
-	return &attempt{Runner: r, t: t, abort: func(error) {}, since: r.Clock.Now()}
+	return &attempt{Runner: r, t: t, abort: func(error) {}, since: r.Clock.Now(), awake: r.asleep()}
 }
 
 // dir is the trial's evidence folder.

@@ -22,8 +22,6 @@ const (
 	portTimeReal   = 2 * time.Second
 	cleanPoll      = time.Second
 	cleanPollReal  = 50 * time.Millisecond
-	memorySlack    = 512 << 20 // bytes: contexts of the driver and of others come and go
-	cleanReads     = 2         // in a row
 )
 
 // Causes of dirty_host.
@@ -131,7 +129,7 @@ func names(list []host.Process) string {
 // holds what.
 func (p premises) memory(ctx context.Context) (note, held string) {
 	limit := p.clock.Now().Add(floor(p.clock, memoryTime, memoryTimeReal))
-	for clean := 0; ; {
+	for check := (host.FreedCheck{Before: p.before}); ; {
 		u, err := p.host.Usage(ctx)
 		switch {
 		case err != nil:
@@ -143,9 +141,8 @@ func (p premises) memory(ctx context.Context) (note, held string) {
 		default:
 			note = ""
 		}
-		if held = p.held(u); held != "" || err != nil {
-			clean = 0
-		} else if clean++; clean >= cleanReads {
+		freed, _ := check.Read(u.GPUs)
+		if held = p.held(u); freed {
 			return "", ""
 		}
 		if p.clock.Now().After(limit) {
@@ -166,18 +163,15 @@ func (p premises) held(u host.Usage) string {
 	}
 	groups := map[string]*group{}
 	var order []string
-	for i, g := range u.GPUs {
-		if i >= len(p.before) || g.Used <= p.before[i]+memorySlack {
-			continue
-		}
-		who := holdersOf(g)
+	for _, g := range host.StillHeld(p.before, u.GPUs) {
+		who := g.Holders()
 		if groups[who] == nil {
 			groups[who] = &group{}
 			order = append(order, who)
 		}
 		s := groups[who]
 		s.gpus = append(s.gpus, strconv.Itoa(g.Index))
-		s.most, s.was = max(s.most, g.Used), max(s.was, p.before[i])
+		s.most, s.was = max(s.most, g.Used), max(s.was, g.Before)
 	}
 	texts := make([]string, len(order))
 	for i, who := range order {
@@ -189,18 +183,6 @@ func (p premises) held(u host.Usage) string {
 		texts[i] = fmt.Sprintf("%s %s %s %s (%s before the launch), %s", word, strings.Join(s.gpus, " "), verb, gib(s.most), gib(s.was), who)
 	}
 	return strings.Join(texts, "; ")
-}
-
-// holdersOf names the processes on a GPU.
-func holdersOf(g host.GPU) string {
-	if len(g.Processes) == 0 {
-		return "no process is listed: the holder is outside this container or VM"
-	}
-	who := make([]string, len(g.Processes))
-	for i, h := range g.Processes {
-		who[i] = strings.TrimSpace(fmt.Sprintf("pid %d %s", h.PID, h.Name))
-	}
-	return "held by " + strings.Join(who, ", ")
 }
 
 // portFree waits until nobody listens on the port.

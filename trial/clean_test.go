@@ -23,7 +23,7 @@ func TestHeld(t *testing.T) {
 		gpus []host.GPU
 		want string
 	}{
-		{"clean", []host.GPU{gpu(0, g), gpu(1, g+memorySlack)}, ""},
+		{"clean", []host.GPU{gpu(0, g), gpu(1, g+host.MemorySlack)}, ""},
 		{"one", []host.GPU{gpu(0, g), gpu(1, 5*g, 77)}, "GPU 1 still holds 5.00 GiB (1.00 GiB before the launch), held by pid 77 sglang::schedul"},
 		{"outside", []host.GPU{gpu(0, 5*g), gpu(1, 6*g), gpu(2, g)}, "GPUs 0 1 still hold up to 6.00 GiB (1.00 GiB before the launch), no process is listed: the holder is outside this container or VM"},
 		{"two holders", []host.GPU{gpu(0, 5*g, 77), gpu(1, 6*g)}, "GPU 0 still holds 5.00 GiB (1.00 GiB before the launch), held by pid 77 sglang::schedul; GPU 1 still holds 6.00 GiB (1.00 GiB before the launch), no process is listed: the holder is outside this container or VM"},

@@ -25,6 +25,7 @@ var endings = []struct {
 	{errPortTaken, EndPort},
 	{errNotStarted, EndNotStarted},
 	{errHostLost, EndHost},
+	{errGPUFault, EndGPU},
 	{errFlush, EndReplay},
 	{errPalette, EndReplay},
 	{context.Canceled, EndPerson},
@@ -60,7 +61,9 @@ func (a *attempt) judge(err error) {
 	f := a.gather(end, err)
 	v := Classify(f)
 	t.State = stateOf(end, v)
-	t.Void = voidOf(t.Void, end, err)
+	if t.Void = voidOf(t.Void, end, err); t.Void == "" {
+		t.Void = a.overslept(v)
+	}
 	t.Release = a.released.Release
 	if a.released.Release == ReleaseUnverified {
 		v.Findings = append(v.Findings, Finding{"release_not_verified", a.released.Text})
@@ -83,7 +86,7 @@ func stateOf(end Ending, v Verdict) State {
 	switch {
 	case end == EndPerson:
 		return Cancelled
-	case end == EndPruned && v.Outcome != BenchInvalid: // a load generator that fell behind makes any server look hopeless
+	case end == EndPruned && v.Outcome != BenchInvalid && v.Outcome != EnvFault: // a load generator that fell behind, or a broken GPU, makes any server look hopeless
 		return Pruned
 	case end == EndDone && (v.Outcome == OK || v.Outcome == Degraded):
 		return Complete
@@ -113,6 +116,7 @@ func (a *attempt) gather(end Ending, err error) Facts {
 		f.UnderLoad = a.t.StartedAt.Add(a.reachedAfter).Sub(a.loaded)
 	}
 	f.Probes = a.probes.list()
+	f.GPUFault, f.Throttle = a.gpuHealth()
 	if a.lineless != "" && !a.log.Ready {
 		f.Findings = append(f.Findings, Finding{"monitor_wrong", a.lineless})
 	}

@@ -26,14 +26,17 @@ var (
 	errHostLost   = errors.New("the host could not be read")
 )
 
-// admit takes what the launch will be compared with (memory in use, kill counters) and refuses a
-// taken port. Nothing on the host has changed when it returns.
+// admit takes what the launch will be compared with (memory in use, kill counters) and refuses GPUs that
+// are not fit and a taken port. Nothing on the host has changed when it returns.
 func (a *attempt) admit(ctx context.Context) error {
 	usage, err := a.Host.Usage(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errHostLost, err)
 	}
 	a.baseline = &usage
+	if err := a.refuse(usage); err != nil {
+		return err
+	}
 	for _, g := range usage.GPUs {
 		a.t.GPUBaseline = append(a.t.GPUBaseline, g.Used)
 	}

@@ -137,7 +137,7 @@ func (a *attempt) measure(ctx context.Context) error {
 		return nil
 	}
 	for i := 0; i < len(a.t.Plan) || a.more(); i++ {
-		level, err := a.level(ctx, a.t.Plan[i])
+		level, err := a.undisturbed(ctx, a.t.Plan[i])
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,8 @@ func measuredInFull(levels []Level) bool {
 	return slices.ContainsFunc(levels, func(l Level) bool { return l.Report != nil && !l.Report.Pruned })
 }
 
-func (a *attempt) level(ctx context.Context, concurrency int) (Level, error) {
+// level measures one level; it ends soon after this machine slept, which shows in asleep against before.
+func (a *attempt) level(ctx context.Context, concurrency int, before time.Duration) (Level, error) {
 	write, done := a.samples(concurrency)
 	defer done()
 	l := Level{Concurrency: concurrency, StartedAt: a.Clock.Now()}
@@ -185,8 +186,10 @@ func (a *attempt) level(ctx context.Context, concurrency int) (Level, error) {
 			a.show(Progress{Text: fmt.Sprintf("measuring at %d clients", concurrency), Window: &w, Level: concurrency})
 		},
 	}
-	if a.Prune != nil {
-		opts.Prune = func(windows []float64) bool { return a.Prune(a.t, windows) }
+	if a.Prune != nil || a.Asleep != nil {
+		opts.Prune = func(windows []float64) bool {
+			return a.sleptSince(before) || a.Prune != nil && a.Prune(a.t, windows)
+		}
 	}
 	report, err := a.put(ctx, a.load.measured, opts, write)
 	l.Report, l.EndedAt = report, a.Clock.Now()

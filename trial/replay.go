@@ -145,8 +145,7 @@ func moving(windows []benchmark.Window) bool {
 // samples opens the file of raw samples of a level. A file that cannot be written costs evidence,
 // not the measurement.
 func (a *attempt) samples(level int) (write func(benchmark.Request), done func()) {
-	path := filepath.Join(a.dir(), fmt.Sprintf("level-%d.samples.jsonl", level))
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	file, err := os.OpenFile(a.samplesPath(level), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		a.find("evidence_incomplete", "raw samples could not be written: "+err.Error())
 		return nil, func() {}
@@ -157,4 +156,8 @@ func (a *attempt) samples(level int) (write func(benchmark.Request), done func()
 			a.find("evidence_incomplete", "raw samples could not be written: "+err.Error())
 		}
 	}
+}
+
+func (a *attempt) samplesPath(level int) string {
+	return filepath.Join(a.dir(), fmt.Sprintf("level-%d.samples.jsonl", level))
 }

@@ -17,6 +17,7 @@ type rule struct {
 // first, then the server's own first cause, then what sgtune or a person did, and the result last.
 var rules = []rule{
 	{"before a launch", beforeLaunch},
+	{"the driver's word", faultyGPU},
 	{"first fatal line", firstFatal},
 	{"killed child", killedChild},
 	{"crashed child", crashedChild},
@@ -29,6 +30,7 @@ var rules = []rule{
 	{"silent death", silentDeath},
 	{"a monitor was wrong", wrongMonitor},
 	{"cannot be measured", unmeasured},
+	{"throttled", throttled},
 	{"served", served},
 }
 

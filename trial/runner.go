@@ -64,11 +64,13 @@ type Runner struct {
 	// More is asked when the plan's levels are measured for a further one; nil = there is none.
 	More     func(t *Trial) (concurrency int, ok bool)
 	Progress func(Progress)          // may be nil; must not block
+	Asleep   func() time.Duration    // how long this machine has slept, by which Clock is behind; nil = it never does
 	Notice   func(kind, text string) // facts worth an event (canary shrunk, monitor disagreed); may be nil; called from several goroutines
 }
 
 // Run runs t from admit to its finished row. A failed trial is a result and no error; an error
-// means that the study must stop: the host is dirty (ErrDirtyHost), or a row could not be stored.
+// means that the study must stop: the host is dirty (ErrDirtyHost), its GPUs are broken or split (ErrUnfitHost), or a
+// row could not be stored.
 //
 // The order of these five lines is what keeps hosts clean: whatever work does, also when it
 // panics, reclaim and the last save come after it, on a context that nobody can cancel.
@@ -188,5 +190,5 @@ func (a *attempt) close(ctx context.Context) error {
 	if a.t.Release == ReleaseDirty {
 		err = errors.Join(fmt.Errorf("trial %d: %w: %s", a.t.Number, ErrDirtyHost, a.released.Text), err)
 	}
-	return errors.Join(a.unsaved, err)
+	return errors.Join(a.unsaved, err, a.unfit())
 }

@@ -109,6 +109,7 @@ func (w *watch) look(ctx context.Context) {
 	defer w.mu.Unlock()
 	m := &w.memory
 	m.count(u)
+	w.health(u)
 	if m.moved(u) && !w.underLoad {
 		w.progress = w.a.Clock.Now()
 	}
@@ -126,8 +127,8 @@ func (w *watch) look(ctx context.Context) {
 	}
 }
 
-// recount reads the kill counters once more: a server killed by the kernel is gone before the next
-// reading.
+// recount reads the kill counters and the GPUs' state once more: a server killed by the kernel, or by its GPU, is
+// gone before the next reading.
 func (w *watch) recount(ctx context.Context) {
 	u, err := w.a.Host.Usage(ctx)
 	if err != nil {
@@ -136,6 +137,7 @@ func (w *watch) recount(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.memory.count(u)
+	w.health(u)
 }
 
 // beforeHostPool reports whether the log has reached neither the host pool nor readiness; mu is held.

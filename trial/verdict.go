@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"sgtune/host"
 	"sgtune/sglang"
 )
 
@@ -27,6 +28,7 @@ const (
 	EndPort       Ending = "port"        // the port was taken before the launch
 	EndNotStarted Ending = "not_started" // the command could not be executed
 	EndHost       Ending = "host"        // the host could not be read
+	EndGPU        Ending = "gpu"         // the driver reported a fault of a GPU
 	EndReplay     Ending = "replay"      // the server lives and could not be measured
 	EndSgtune     Ending = "sgtune"      // a bug or a full disk of ours
 )
@@ -66,7 +68,9 @@ type Facts struct {
 	Port        int
 	Holder      string // who holds the port
 	Findings    []Finding
-	Context     *Context // facts from outside when a log is judged on its own, nil in a trial of sgtune's
+	GPUFault    *host.GPUFault      // what the driver reported, nil for nothing
+	Throttle    host.ThrottleWindow // readings under load
+	Context     *Context            // facts from outside when a log is judged on its own, nil in a trial of sgtune's
 }
 
 // Classify says why a trial ended. It is pure: the same facts give the same verdict. The first rule
@@ -89,7 +93,7 @@ func Classify(f Facts) Verdict {
 	}
 	v.Numbers = all
 	v.Also = alsoProves(&f, v)
-	v.Findings = append(append(v.Findings, remarks(&f)...), f.Findings...)
+	v.Findings = append(append(append(v.Findings, remarks(&f)...), capFinding(&f)...), f.Findings...)
 	return v
 }
 

@@ -49,7 +49,9 @@ type watch struct {
 
 	underLoad bool
 	memory    memoryFacts
-	findings  []Finding // what the watch itself found
+	findings  []Finding           // what the watch itself found
+	fault     *host.GPUFault      // first one of a GPU
+	throttle  host.ThrottleWindow // under load
 }
 
 // startWatch begins to follow the process. The watch lives until close, beyond the end of work:

@@ -17,15 +17,19 @@ type HostFacts struct {
 	CgroupHeadroom int64  // bytes left under the strictest limit, negative without one
 	GPUs           []GPUFact
 	GPUNote        string   // why there are no GPU facts
+	GPUFault       string   // why no trial can use the GPUs and what to do (MIG on, broken memory, a lost GPU), "" = they are fit
 	PortHolders    []string // who listens on the study's fixed port: "pid 4711 (python3)"
 	Leftovers      int      // processes of earlier trials that still run
 	Lease          string   // who holds the host, "" = nobody
+	BootID         string   // of the running kernel, "" unknown
+	Driver         string   // version of the NVIDIA driver, "" unknown
 }
 
 // GPUFact is one GPU's memory and who holds it.
 type GPUFact struct {
 	Index       int
 	Name        string
+	UUID        string   // "" unknown
 	Total, Used int64    // bytes
 	Holders     []string // "pid 4711 (python3) 71.2 GB"
 }

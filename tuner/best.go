@@ -112,7 +112,7 @@ func candidate(h History, baseline sglang.Config, out map[string]bool, s standin
 // words say why a trial leads, and how its value compares with what was expected of it.
 func (s standings) words(top, highest *trial.Trial) string {
 	if top == highest {
-		return fmt.Sprintf("trial %d has the highest value, %s", top.Number, number(fourDigits(*top.Value)))
+		return fmt.Sprintf("trial %d has the highest value, %s", top.Number, s.objective.figure(*top.Value))
 	}
 	text := fmt.Sprintf("by all that was measured %s is the better choice beside the highest value, %s", s.value(top), s.value(highest))
 	if a, b := s.of[Key(top.Config)], s.of[Key(highest.Config)]; a.Survive-b.Survive > 0.01 {
@@ -123,7 +123,7 @@ func (s standings) words(top, highest *trial.Trial) string {
 
 // value names a trial with its value, and what is expected of its configuration where that is something else.
 func (s standings) value(t *trial.Trial) string {
-	seen, expected := number(fourDigits(*t.Value)), number(fourDigits(math.Exp(s.of[Key(t.Config)].Mean)))
+	seen, expected := s.objective.figure(*t.Value), s.objective.figure(math.Exp(s.of[Key(t.Config)].Mean))
 	if seen == expected {
 		return fmt.Sprintf("trial %d (%s)", t.Number, seen)
 	}

@@ -132,6 +132,9 @@ func against(s *Study, in CheckInput, r *Report) []string {
 	if held := holders(f); len(held) > 0 && len(s.Before) == 0 {
 		out = append(out, "GPU memory is held by "+strings.Join(held, ", ")+", and there is no before: to free it")
 	}
+	if f.GPUFault != "" {
+		out = append(out, f.GPUFault)
+	}
 	if len(f.PortHolders) > 0 && len(s.Before) == 0 {
 		out = append(out, fmt.Sprintf("port %d is taken by %s", s.Port, strings.Join(f.PortHolders, ", ")))
 	}

@@ -131,7 +131,7 @@ func endRows(s *Study) []Row {
 		"best": "launches the winner if it is better, else the baseline", "baseline": "launches the baseline", "none": "launches nothing",
 	}[s.Finish.Launch]})
 	for _, n := range s.Finish.Notify {
-		rows = append(rows, Row{"notify", sglang.Mask(strings.TrimSpace(strings.Join(n.Run, " ") + n.URL))})
+		rows = append(rows, Row{"notify", sglang.Mask(n.Name())})
 	}
 	return rows
 }

@@ -91,6 +91,10 @@ func (l *Loop) attend(ctx context.Context, abort context.CancelCauseFunc) (done 
 				abort(trial.ErrDeadline)
 				return
 			case <-tick.C:
+				if l.overdue() { // the timer above stood still while the machine slept
+					abort(trial.ErrDeadline)
+					return
+				}
 				// A store that fails here fails the trial's own saves too, which stop the study.
 				_ = l.takeCommands(context.WithoutCancel(ctx), abort)
 			}

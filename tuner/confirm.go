@@ -18,8 +18,8 @@ const (
 
 // confirm is the loop's last phase: candidate and baseline, and a second candidate where the time allows, are
 // launched Record.Confirm times each in ABBA order, baseline first, so that a drift of the host falls on all
-// sides alike. Both the candidate and the count are in the store before the first of these launches: neither
-// may depend on what they measure. It returns nil when nothing is left to launch.
+// sides alike. Candidates and count are in the store before the first of these launches: none of them may
+// depend on what they measure. It returns nil when nothing is left to launch.
 func (l *Loop) confirm(ctx context.Context, h History) (*trial.Trial, error) {
 	if b := h.Baseline(); b == nil || !counts(b) {
 		return nil, nil // nothing to compare with; the verdict says so
@@ -58,8 +58,8 @@ func (l *Loop) confirmation(h History) confirmation {
 	return confirmation{h: h, baseline: l.Study.Baseline, candidate: l.Record.Candidate, second: l.contender(h), pairs: l.Record.Confirm}
 }
 
-// contender is the second candidate: the one whose launches are stored, before those the one just fixed. It is
-// not in the study's row: a run of the program that ends before its first launch goes on without it.
+// contender is the second candidate: one that has launches already (it may have been fixed beside a first
+// candidate that is out by now), else the one in the study's row.
 func (l *Loop) contender(h History) sglang.Config {
 	out := outOfConfirmation(h, l.Study.Baseline)
 	usable := func(c sglang.Config) bool {
@@ -70,8 +70,8 @@ func (l *Loop) contender(h History) sglang.Config {
 			return t.Config
 		}
 	}
-	if usable(l.second) {
-		return l.second
+	if usable(l.Record.Second) {
+		return l.Record.Second
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func (l *Loop) roomFor(h History, side sglang.Config) error {
 	return hostRAM(l.Study, h, l.facts, own).Check(side)
 }
 
-// fixCandidate chooses the candidate and the number of launches and stores both. A candidate that
-// failed its confirmation by its own fault is out; the next best takes its place.
+// fixCandidate chooses the candidate, the second one and the number of launches, and stores them together. A
+// candidate that failed its confirmation by its own fault is out; the next best takes its place.
 func (l *Loop) fixCandidate(ctx context.Context, h History) error {
 	out := outOfConfirmation(h, l.Study.Baseline)
 	if l.Record.Candidate != nil && !out[Key(l.Record.Candidate)] {
@@ -105,18 +105,18 @@ func (l *Loop) fixCandidate(ctx context.Context, h History) error {
 	}
 	s := l.judged(h)
 	pick := candidate(h, l.Study.Baseline, out, s)
-	l.Record.Candidate = nil
-	if pick.trial != nil {
-		l.Record.Candidate = pick.trial.Config
-	}
 	if l.Record.Confirm == 0 {
 		l.Record.Confirm = pairsFor(l.Study.Confirm, s.noise, pick, l.plan(h))
 	}
-	l.second, l.chosen = nil, pick
+	l.Record.Candidate, l.Record.Second, l.chosen = nil, nil, pick
+	beside := ""
+	if pick.trial != nil {
+		l.Record.Candidate = pick.trial.Config
+		l.Record.Second, beside = l.secondOf(h, pick, s)
+	}
 	if err := l.save(ctx); err != nil || pick.trial == nil {
 		return err
 	}
-	beside := l.fixSecond(h, pick, s)
 	_, over := l.plan(h).SearchFits()
 	if over == "" {
 		over = "nothing is left to try"
@@ -137,27 +137,26 @@ const (
 	secondSlack  = 0.2 // of the confirmation's time, kept free beside it
 )
 
-// fixSecond chooses the second candidate, where the study's time is limited and leaves room for its launches:
-// the next in line, if it has a fair chance to be the better one. It says so in words for the plan.
-func (l *Loop) fixSecond(h History, first choice, s standings) string {
+// secondOf is the second candidate, where the study's time is limited and leaves room for its launches: the next
+// in line, if it has a fair chance to be the better one; nil for none. said are words of it for the plan.
+func (l *Loop) secondOf(h History, first choice, s standings) (second sglang.Config, said string) {
 	p := l.plan(h)
 	p.Sides = 3
 	need := time.Duration(float64(p.Reserve()) * (1 + secondSlack))
 	if first.gain <= 0 || p.Deadline.IsZero() || p.Full == 0 || !p.Now.Add(need).Before(p.Deadline) {
-		return ""
+		return nil, ""
 	}
 	out := outOfConfirmation(h, l.Study.Baseline)
 	out[Key(first.trial.Config)] = true
 	next := candidate(h, l.Study.Baseline, out, s)
 	if next.trial == nil || next.gain <= 0 {
-		return ""
+		return nil, ""
 	}
 	_, chance, ok := s.gain(next.trial.Config, first.trial.Config)
 	if !ok || chance < secondChance {
-		return ""
+		return nil, ""
 	}
-	l.second = next.trial.Config
-	return fmt.Sprintf("; second candidate: trial %d, the better one with a chance of %.0f%%", next.trial.Number, math.Floor(100*chance))
+	return next.trial.Config, fmt.Sprintf("; second candidate: trial %d, the better one with a chance of %.0f%%", next.trial.Number, math.Floor(100*chance))
 }
 
 // outlook says what is expected of the candidate beside the baseline, and when that is nothing.

@@ -21,7 +21,7 @@
 //	turn.go       begin and what a turn needs: deadline, host facts, rows
 //	handover.go   taking the host over and giving it back: before, after, notifications
 //	command.go    what people ask of a running study
-//	stop.go       why a study ends without a verdict: breaker, host, person
+//	stop.go       why a study ends without a verdict: breaker, host, person; notify.go tells people, sleep.go sees to the clock
 //	plan.go       what still fits; status.go shows it
 //	verdict.go    the answer; job.go the hours of the whole job
 //	best.go       picks the candidate and breaks ties, by what is expected of it (standing.go)

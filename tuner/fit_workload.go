@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sgtune/sglang"
@@ -21,26 +22,41 @@ func (s *Study) FitWorkload(reuse float64) {
 	if reuse >= leastReuse || on {
 		return
 	}
+	out, words := s.fixHostPool()
+	if len(out) == 0 {
+		return
+	}
+	s.Excluded = append(s.Excluded, Exclusion{
+		Knob: hicacheSize, Value: out, Rule: RuleWorkload,
+		Text: fmt.Sprintf("rule %s: %s is fixed to 0 (left out: %s): only %.1f%% of the workload's prompt tokens repeat, under %.0f%%, and the hierarchical cache helps only prompts that come back",
+			RuleWorkload, hicacheSize, strings.Join(words, ", "), 100*reuse, 100*leastReuse),
+	})
+}
+
+// fixHostPool leaves 0 as the only size of host pools in the space. It returns what it took out, and that in
+// words; nothing where the space has no other.
+func (s *Study) fixHostPool() (out []any, words []string) {
 	for i, d := range s.Space {
 		if d.Name != hicacheSize {
 			continue
 		}
-		var out []any
-		var words []string
 		for _, v := range d.Values {
 			if size, ok := v.(float64); !ok || size > 0 {
 				out, words = append(out, v), append(words, sglang.FormatValue(v))
 			}
 		}
-		if len(out) == 0 {
-			return
+		if len(out) > 0 {
+			d.Values = []any{float64(0)}
+			s.Space[i] = d
 		}
-		d.Values = []any{float64(0)}
-		s.Space[i] = d
-		s.Excluded = append(s.Excluded, Exclusion{
-			Knob: hicacheSize, Value: out, Rule: RuleWorkload,
-			Text: fmt.Sprintf("rule %s: %s is fixed to 0 (left out: %s): only %.1f%% of the workload's prompt tokens repeat, under %.0f%%, and the hierarchical cache helps only prompts that come back",
-				RuleWorkload, hicacheSize, strings.Join(words, ", "), 100*reuse, 100*leastReuse),
-		})
 	}
+	return out, words
+}
+
+// hostPoolFixed reports whether the events of a study say that its workload fixed host pools to 0.
+func hostPoolFixed(events []Event) bool {
+	return slices.ContainsFunc(events, func(e Event) bool {
+		_, about := e.Config[hicacheSize]
+		return e.Kind == "reject" && about && strings.HasPrefix(e.Text, "rule "+RuleWorkload+":")
+	})
 }

@@ -40,8 +40,9 @@ const (
 // than prefill is expected to need. The need is measured: free memory after graphs minus the
 // low-water mark under load (reference: activations of one chunked prefill, workspaces and
 // fragmentation are not in SGLang's static budget). A larger chunk is taken to need
-// proportionally more, a smaller one at least half, so both guesses err on the safe side. A launch
-// that survived proves its own free memory enough for its chunk and smaller ones.
+// proportionally more, a smaller one at least half, so both guesses err on the safe side; but no guess
+// about a larger chunk demands more than the roomiest launch that survived had, or nothing would ever
+// try one. A launch that survived proves its own free memory enough for its chunk and smaller ones.
 type Frontier struct {
 	free     func(sglang.Config) (float64, bool) // GiB free after graphs, from a launch's log
 	fraction float64                             // resolved value where a configuration has none
@@ -178,7 +179,10 @@ func (f *Frontier) Margin(c sglang.Config) (gib float64, ok bool) {
 
 // need is the expected demand on free memory after graphs at a prefill chunk, GiB.
 func (f *Frontier) need(chunk float64) (gib float64, known bool) {
-	nearestGap, enough := math.Inf(1), math.Inf(1)
+	nearestGap, enough, roomiest := math.Inf(1), math.Inf(1), 0.0
+	for _, p := range f.survived {
+		roomiest = math.Max(roomiest, p.free)
+	}
 	for _, p := range f.survived {
 		if p.chunk >= chunk {
 			enough = math.Min(enough, p.free)
@@ -188,6 +192,9 @@ func (f *Frontier) need(chunk float64) (gib float64, known bool) {
 		}
 		gap := math.Abs(math.Log(chunk / p.chunk))
 		want := p.need*scaled(chunk/p.chunk)*lineSafety + lineReserve
+		if chunk > p.chunk {
+			want = math.Min(want, roomiest)
+		}
 		switch {
 		case gap < nearestGap-1e-9:
 			gib, nearestGap, known = want, gap, true

@@ -42,6 +42,7 @@ func TestFrontier(t *testing.T) {
 		{"a smaller chunk needs less", []*trial.Trial{baseline}, at(0.92, 4096), "", ""},
 		{"a larger chunk needs more", []*trial.Trial{baseline}, at(0.91, 16384), "", RuleLine},
 		{"the whole prompt at once", []*trial.Trial{baseline}, at(0.88, -1), "", RuleLine},
+		{"the whole prompt at once, with more room than what ran", []*trial.Trial{baseline}, at(0.84, -1), "", ""},
 		{"at a proven failure", []*trial.Trial{baseline, oom}, at(0.92, 8192), RuleFrontier, RuleFrontier},
 		{"above in both", []*trial.Trial{baseline, oom}, at(0.93, 16384), RuleFrontier, RuleFrontier},
 		{"higher fraction, smaller chunk", []*trial.Trial{baseline, oom}, at(0.925, 2048), "", ""},

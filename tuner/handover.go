@@ -30,17 +30,6 @@ type Host interface {
 	Launch(ctx context.Context, c sglang.Config) (text string, err error)
 }
 
-// Message is what a notification says.
-type Message struct {
-	Study     string     `json:"study"`
-	State     StudyState `json:"state"`
-	Reason    string     `json:"reason,omitempty"`
-	Verdict   *Verdict   `json:"verdict,omitempty"`
-	After     string     `json:"after,omitempty"` // result of after: or of the server launched at the end
-	Simulated bool       `json:"simulated,omitempty"`
-	Text      string     `json:"text"` // all of it in a line
-}
-
 // handOver takes the host over: what a dead sgtune left is reclaimed first, then before: frees the
 // GPUs, and whoever still holds them is named. That after: is owed is stored before before: runs.
 func (l *Loop) handOver(ctx context.Context) error {
@@ -60,6 +49,9 @@ func (l *Loop) handOver(ctx context.Context) error {
 		}
 	}
 	if len(l.Study.Before) > 0 {
+		if facts, err := l.Host.Facts(ctx); err == nil && fit(facts) != nil { // unreadable ones are read again below
+			return fit(facts)
+		}
 		if err := l.before(ctx); err != nil {
 			return err
 		}
@@ -67,6 +59,9 @@ func (l *Loop) handOver(ctx context.Context) error {
 	facts, err := l.Host.Facts(ctx)
 	if err != nil {
 		return fmt.Errorf("read the host's facts: %w", err)
+	}
+	if err := fit(facts); err != nil {
+		return err
 	}
 	if held := heldBy(facts); len(held) > 0 {
 		return &Stopped{Cause: ErrHeld, Reason: fmt.Sprintf(
@@ -119,8 +114,6 @@ func (l *Loop) owe(ctx context.Context) error {
 // finish ends the study, however it ended: the outcome is stored, what is owed to the host is done
 // unless it is dirty, and people are told. It returns the study's own error, or else its own.
 func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
-	ctx, cancel := context.WithTimeout(ctx, finishLimit)
-	defer cancel()
 	r := l.Record
 	r.Verdict, r.State, r.Reason, r.EndedAt = v, StudyComplete, "", l.Clock.Now()
 	r.Releases = l.releases(ctx)
@@ -131,11 +124,13 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 	if r.AfterDue && r.AfterDone == "" {
 		// Held, and not clean since our last trial: what holds it is most likely what that trial left.
 		dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
-		r.AfterDone = l.after(ctx, v, dirty)
+		limited, cancel := context.WithTimeout(ctx, finishLimit)
+		r.AfterDone = l.after(limited, v, dirty)
+		cancel()
 		r.AfterDue = dirty // still owed: a later tune that finds the host clean does it
 		err = errors.Join(err, l.save(ctx), l.event(ctx, Event{Kind: "host", Text: r.AfterDone}))
 	}
-	err = errors.Join(err, l.notify(ctx))
+	err = errors.Join(err, l.tellEnd(ctx, ended))
 	if ended != nil {
 		return ended
 	}
@@ -199,41 +194,6 @@ func (l *Loop) after(ctx context.Context, v *Verdict, dirty bool) string {
 		return fmt.Sprintf("finish: launching %s failed: %v", what, err)
 	}
 	return fmt.Sprintf("finish: launched %s: %s", what, text)
-}
-
-// notify tells people. A failing notification is an event, not an error: the night's result stands.
-func (l *Loop) notify(ctx context.Context) error {
-	if l.Notify == nil {
-		return nil
-	}
-	m := l.message()
-	var failed error
-	for _, to := range l.Study.Finish.Notify {
-		if err := l.Notify(ctx, to, m); err != nil {
-			failed = errors.Join(failed, l.event(ctx, Event{Kind: "notify", Text: fmt.Sprintf("notification failed: %v", err)}))
-		}
-	}
-	return failed
-}
-
-func (l *Loop) message() Message {
-	r := l.Record
-	m := Message{Study: r.Name, State: r.State, Reason: r.Reason, Verdict: r.Verdict, After: r.AfterDone, Simulated: r.Simulated}
-	var parts []string
-	if m.Simulated {
-		parts = append(parts, "SIMULATED")
-	}
-	parts = append(parts, fmt.Sprintf("study %s is %s", m.Study, m.State))
-	if m.Verdict != nil {
-		parts = append(parts, m.Verdict.Text)
-	}
-	for _, s := range []string{m.Reason, m.After} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	m.Text = strings.Join(parts, "; ")
-	return m
 }
 
 // byPerson is the error of a study whose context ended.

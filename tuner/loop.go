@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sgtune/benchmark"
-	"sgtune/sglang"
 	"sgtune/trial"
 )
 
@@ -27,6 +26,7 @@ type Loop struct {
 	Runner   TrialRunner
 	Host     Host
 	Clock    benchmark.Clock // host time
+	Sleep    Sleeper         // of the machine sgtune runs on; nil = it never sleeps
 	Sampler  Sampler
 	Workload *benchmark.Workload                                   // what samplers may know of the load, may be nil
 	Notify   func(ctx context.Context, to Notify, m Message) error // delivers one notification; nil = none
@@ -40,10 +40,10 @@ type Loop struct {
 	facts    HostFacts // as taken over
 	live     live
 	told     map[string]bool // rejections already stored, by rule and point
+	hungTold bool            // people were told of a server that hung
 
-	abortBelow float64       // the sampler's own limit for the trial at hand, 0 = none
-	chosen     choice        // of the candidate, as made in this run of the program
-	second     sglang.Config // second candidate of the confirmation, as fixed in this run; nil = none
+	abortBelow float64 // the sampler's own limit for the trial at hand, 0 = none
+	chosen     choice  // of the candidate, as made in this run of the program
 }
 
 // Run runs the study to its verdict: hand over, baseline, search, confirm, verdict, finish. The
@@ -109,15 +109,7 @@ func (l *Loop) turn(ctx context.Context) (History, error) {
 	if reason := l.live.stopAsked(); reason != "" {
 		return nil, &Stopped{Cause: trial.ErrStopped, Reason: reason}
 	}
-	if err := l.look(ctx); err != nil {
-		return nil, err
-	}
-	h, err := l.history(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l.setDeadline(h)
-	return h, breaker(h, l.first)
+	return l.mayGoOn(ctx)
 }
 
 // next is the trial to launch now, nil when the study is at its end. The phases are asked in
@@ -151,7 +143,8 @@ func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 	if !t.State.Finished() {
 		return fmt.Errorf("trial %d came back %s from its runner", t.Number, t.State)
 	}
-	return l.report(context.WithoutCancel(ctx), t)
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(l.report(ctx, t), l.tellStuck(ctx, t))
 }
 
 // attended runs the trial while commands and the study's last minute are watched for.

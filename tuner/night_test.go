@@ -2,6 +2,8 @@ package tuner_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -272,31 +274,43 @@ func TestSecondCandidate(t *testing.T) {
 	}
 }
 
-// A program that is killed in a confirmation with a second candidate goes on with the same three sides.
+// A program that is killed in a confirmation with a second candidate goes on with the same three sides, also when
+// the second one was not launched yet.
 func TestSecondCandidateIsContinued(t *testing.T) {
 	t.Parallel()
-	s := smallStudy()
-	s.Budget = tuner.Budget{Trials: 6, Wall: 9 * time.Hour}
-	s.Space = tuner.Space{{Name: "mem-fraction-static", Kind: tuner.Numeric, Values: []any{0.86, 0.87, 0.895, 0.9, 0.8955}}}
-	r := newRig(t, s)
-	r.runner.noise = 0.02
-	ctx, stop := context.WithCancelCause(t.Context())
-	r.runner.during = func(_ context.Context, row *trial.Trial) {
-		if row.Number == 10 { // the fifth launch of nine
-			stop(trial.ErrStopped)
-		}
-	}
-	if _, err := r.loop.Run(ctx); err == nil {
-		t.Fatal("the study was not stopped")
-	}
-	r.runner.during = nil
-	r.restart(t)
-	v, err := r.loop.Run(t.Context())
-	if err != nil || v.Answer != "better" || v.Launches != 3 {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	ran := count(r.trials(t).Role(trial.RoleConfirm), func(t *trial.Trial) bool { return t.State == trial.Complete })
-	if ran != 9 {
-		t.Errorf("%d confirmation launches ran, want 9", ran)
+	for _, killed := range []int{6, 10} { // the first and the fifth launch of nine
+		t.Run(fmt.Sprintf("trial %d", killed), func(t *testing.T) {
+			t.Parallel()
+			s := smallStudy()
+			s.Budget = tuner.Budget{Trials: 6, Wall: 9 * time.Hour}
+			s.Space = tuner.Space{{Name: "mem-fraction-static", Kind: tuner.Numeric, Values: []any{0.86, 0.87, 0.895, 0.9, 0.8955}}}
+			r := newRig(t, s)
+			r.runner.noise = 0.02
+			ctx, stop := context.WithCancelCause(t.Context())
+			r.runner.during = func(_ context.Context, row *trial.Trial) {
+				if row.Number == killed {
+					stop(trial.ErrStopped)
+				}
+			}
+			if _, err := r.loop.Run(ctx); err == nil {
+				t.Fatal("the study was not stopped")
+			}
+			first, second := r.loop.Record.Candidate, r.loop.Record.Second
+			r.runner.during = nil
+			r.restart(t)
+			v, err := r.loop.Run(t.Context())
+			if err != nil || v.Answer != "better" || v.Launches != 3 {
+				t.Fatalf("%+v, %v", v, err)
+			}
+			ran := map[string]int{}
+			for _, row := range r.trials(t).Role(trial.RoleConfirm) {
+				if row.State == trial.Complete {
+					ran[tuner.Key(row.Config)]++
+				}
+			}
+			if want := map[string]int{tuner.Key(s.Baseline): 3, tuner.Key(first): 3, tuner.Key(second): 3}; second == nil || !maps.Equal(ran, want) {
+				t.Errorf("confirmation launches %v, want %v", ran, want)
+			}
+		})
 	}
 }

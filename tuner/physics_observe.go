@@ -175,14 +175,27 @@ func (s *codedSpace) measured(o *physics.Observation, p Problem, t *trial.Trial)
 	if r == nil {
 		return
 	}
-	throughput := p.Objective.Metric != "goodput" && p.Objective.Metric != "concurrency"
-	if sd := ownSD(t); throughput && sd > 0 {
+	switch sd := ownSD(t); {
+	case p.Objective.Metric == "concurrency":
+		if sd := levelSD(p.Levels); sd > 0 {
+			o.RelSD = sd
+		}
+	case p.Objective.Metric != "goodput" && sd > 0:
 		o.RelSD = math.Max(sd*s.paired, leastNoise)
 	}
 	o.Running = finite(running(t))
 	if r.Tokens.Prompt > 0 {
 		o.HitRatio = r.CacheHitRatio
 	}
+}
+
+// levelSD is the relative standard deviation of a value that moves in whole load levels: what is true lies anywhere
+// between two of them, and a uniform distribution's deviation is its width over the root of 12. 0 below two levels.
+func levelSD(levels []int) float64 {
+	if len(levels) < 2 || slices.Min(levels) <= 0 {
+		return 0
+	}
+	return math.Log(float64(slices.Max(levels))/float64(slices.Min(levels))) / float64(len(levels)-1) / math.Sqrt(12)
 }
 
 // ownSD is the relative standard error of a trial's value by its own windows, 0 without an interval.

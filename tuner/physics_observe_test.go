@@ -162,3 +162,24 @@ func TestLoadOf(t *testing.T) {
 		t.Errorf("of the trials: %+v", l)
 	}
 }
+
+// A value in whole load levels is no better known than their distance.
+func TestLevelSD(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		levels []int
+		want   float64
+	}{
+		{nil, 0}, {[]int{48}, 0}, {[]int{40, 80}, 0.2001}, {[]int{40, 80, 160}, 0.2001}, {[]int{100, 110, 121}, 0.0275},
+	} {
+		if got := levelSD(tt.levels); math.Abs(got-tt.want) > 1e-4 {
+			t.Errorf("levels %v: %.4f, want %.4f", tt.levels, got, tt.want)
+		}
+	}
+	p := codedProblem()
+	tr := baselineTrial(p)
+	p.History, p.Levels, p.Objective = []*trial.Trial{tr}, []int{40, 80}, Objective{Metric: "concurrency"}
+	if o, ok := newCodedSpace(p).observe(p, tr); !ok || math.Abs(o.RelSD-0.2001) > 1e-4 {
+		t.Errorf("observed with a relative error of %g, %v", o.RelSD, ok)
+	}
+}

@@ -88,7 +88,7 @@ func figure(v float64) *float64 {
 var kindWords = map[string]string{
 	"start":   "what runs today",
 	"jump":    "away from where the last trials were alike",
-	"finish":  "the best the models know, to be measured in full",
+	"finish":  "the best of what was not tried yet, to be measured in full",
 	"recover": "nothing has run yet: the most likely to start",
 }
 

@@ -26,6 +26,8 @@ type standings struct {
 	of    map[string]estimate
 	noise Noise
 	drift Drift
+
+	objective Objective // of the study, for words; the zero value is output tok/s
 }
 
 // judged are the standings by the loop's models. Confirmation launches do not count: every choice made by them
@@ -33,6 +35,7 @@ type standings struct {
 func (l *Loop) judged(h History) standings {
 	h = h.where(func(t *trial.Trial) bool { return t.Role != trial.RoleConfirm })
 	s := standingsOf(h)
+	s.objective = l.Study.Objective
 	even := undrifted(h, s.drift)
 	v, ok := physicsView(l.problem(even, nil))
 	if !ok {

@@ -1,9 +1,12 @@
 package tuner
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"sgtune/benchmark"
 	"sgtune/trial"
 )
 
@@ -31,44 +34,106 @@ func (s *Stopped) Error() string { return s.Reason }
 // Unwrap gives the cause.
 func (s *Stopped) Unwrap() error { return s.Cause }
 
+// mayGoOn reads the history once the clock is right and the host is still the one the study was begun on. Its
+// error is the reason to stop.
+func (l *Loop) mayGoOn(ctx context.Context) (History, error) {
+	if err := l.wakeUp(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.sameHost(ctx); err != nil {
+		return nil, err
+	}
+	h, err := l.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.setDeadline(h)
+	if err := breaker(h, l.first); err != nil {
+		return nil, err
+	}
+	return h, l.sameServer(ctx, h)
+}
+
 // breakerStrikes is how often the same failure may come before any success.
 const breakerStrikes = 3
+
+// deadStrikes is how many launches in a row may end without a way to their server: the way is broken then,
+// whatever is launched, and each try costs a load.
+const deadStrikes = 2
 
 // breaker looks for a reason to give up among the trials of this run of the program (numbers from
 // first on: a person who repaired something and starts again gets a new chance). nil = go on.
 func breaker(h History, first int) error {
 	strikes := map[string]int{}
-	succeeded := false
+	succeeded, dead := false, 0
 	for _, t := range h.Finished() {
 		succeeded = succeeded || counts(t)
 		if t.Number < first {
 			continue
 		}
-		if silent(t) {
-			return &Stopped{Cause: ErrBreaker, Reason: fmt.Sprintf(
-				"stopped: trial %d answered requests without a single token; look at its log in %s, then run the study again", t.Number, t.Dir)}
+		if why := noToken(t); why != "" {
+			return tripped("trial %d %s; look at its log in %s, then run the study again", t.Number, why, t.Dir)
+		}
+		switch {
+		case interrupted(t):
+		case t.Verdict.Outcome == trial.Unreachable:
+			if dead++; dead >= deadStrikes {
+				return tripped("the server of %d launches in a row could not be reached: %s; repair the way to it, then run the study again", dead, t.Verdict.Text)
+			}
+		default:
+			dead = 0
 		}
 		if t.State != trial.Failed || interrupted(t) || succeeded {
 			continue
 		}
 		failure := fmt.Sprintf("%s / %s / %s", t.Verdict.Outcome, t.Verdict.Phase, t.Verdict.Cause)
 		if strikes[failure]++; strikes[failure] >= breakerStrikes {
-			return &Stopped{Cause: ErrBreaker, Reason: fmt.Sprintf(
-				"stopped: the same failure came %d times before anything ran: %s (%s); repair that, then run the study again",
-				breakerStrikes, failure, t.Verdict.Text)}
+			return tripped("the same failure came %d times before anything ran: %s (%s); repair that, then run the study again",
+				breakerStrikes, failure, t.Verdict.Text)
 		}
 	}
 	return nil
 }
 
-// silent reports whether a replay brought requests but no token.
-func silent(t *trial.Trial) bool {
+// tripped is the error of a study that the circuit breaker stops.
+func tripped(format string, args ...any) error {
+	return &Stopped{Cause: ErrBreaker, Reason: "stopped: " + fmt.Sprintf(format, args...)}
+}
+
+// noToken says of a replay that sent requests and got no token what came instead, "" for all others: an
+// endpoint that is dead is told from one that answers nothing of use. A load generator that stood still
+// says nothing about the server.
+func noToken(t *trial.Trial) string {
+	if t.Void != "" || interrupted(t) {
+		return ""
+	}
 	for _, l := range t.Levels {
-		if l.Report != nil && l.Report.Requests.Sent > 0 && l.Report.Tokens.Got == 0 && t.Void == "" && !interrupted(t) {
-			return true
+		r := l.Report
+		if r == nil || r.StoodS > 0 || r.Requests.Sent == 0 || r.Tokens.Got > 0 || slices.ContainsFunc(r.Windows, func(w benchmark.Window) bool { return w.Output > 0 }) {
+			continue
+		}
+		unanswered := r.Requests.Failed["refused"] + r.Requests.Failed["reset"] + r.Requests.Failed["timeout"]
+		if unanswered == r.Requests.Sent {
+			return fmt.Sprintf("sent %d requests to a dead endpoint: none was answered", r.Requests.Sent)
+		}
+		return "answered requests without a single token"
+	}
+	return ""
+}
+
+// otherVersion finds a launch of this run whose server was of another SGLang version than the study's first
+// one: nil when there is none. A void one is known already.
+func otherVersion(h History, first int) (odd *trial.Trial, was string) {
+	for _, t := range h {
+		switch {
+		case t.SGLang == "" || t.Void != "":
+		case was == "":
+			was = t.SGLang
+		case t.SGLang != was && t.Number >= first && t.State.Finished():
+			return t, was
 		}
 	}
-	return false
+	return nil, was
 }
 
 // hostChanged says what changed about the host since the study took it over, "" when nothing did.
@@ -82,13 +147,44 @@ func hostChanged(before, now HostFacts) string {
 	switch {
 	case len(before.GPUs) != len(now.GPUs):
 		return fmt.Sprintf("it had %d GPUs and has %d", len(before.GPUs), len(now.GPUs))
+	case before.Driver != now.Driver && before.Driver != "" && now.Driver != "":
+		return fmt.Sprintf("its NVIDIA driver was %s and is %s", before.Driver, now.Driver)
 	case before.MemTotal != now.MemTotal && before.MemTotal > 0 && now.MemTotal > 0:
 		return fmt.Sprintf("it had %s of RAM and has %s", FormatSize(float64(before.MemTotal)), FormatSize(float64(now.MemTotal)))
 	}
 	for i, g := range before.GPUs {
 		if n := now.GPUs[i]; g.Name != n.Name || g.Total != n.Total {
 			return fmt.Sprintf("GPU %d was %s with %s and is %s with %s", g.Index, g.Name, FormatSize(float64(g.Total)), n.Name, FormatSize(float64(n.Total)))
+		} else if g.UUID != n.UUID && g.UUID != "" && n.UUID != "" {
+			return fmt.Sprintf("GPU %d was the card %s and is %s", g.Index, g.UUID, n.UUID)
 		}
 	}
 	return ""
+}
+
+// sameHost looks at the host between two trials: one that changed, or was restarted, stops the study.
+func (l *Loop) sameHost(ctx context.Context) error {
+	before := l.facts
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	if before.BootID != l.facts.BootID && before.BootID != "" && l.facts.BootID != "" {
+		return tripped("the host was restarted between two trials, so what before: did there is undone; nothing finished is lost: run the study again to go on")
+	}
+	return nil
+}
+
+// sameServer looks for a launch of another SGLang than the study's first one. Its figures cannot be compared
+// with the others', so it is made void.
+func (l *Loop) sameServer(ctx context.Context, h History) error {
+	odd, was := otherVersion(h, l.first)
+	if odd == nil {
+		return nil
+	}
+	odd.Void = fmt.Sprintf("it ran on SGLang %s and the study on %s", odd.SGLang, was)
+	if err := l.Store.SaveTrial(ctx, odd); err != nil {
+		return fmt.Errorf("mark trial %d void: %w", odd.Number, err)
+	}
+	return tripped("SGLang was changed during the study: it was %s and is %s since trial %d, which is void; put %s back and run the study again, or use a new study name",
+		was, odd.SGLang, odd.Number, was)
 }

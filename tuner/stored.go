@@ -2,8 +2,9 @@ package tuner
 
 // StoredProblem is what the models may know of a stored study and its trials, for whoever looks at it
 // later: a page, `sgtune show`. ok is false when its study file cannot be understood any more, or has
-// no space. The workload and the host are taken from what trials showed of them.
-func StoredProblem(r *Record, h History) (p Problem, ok bool) {
+// no space. events are the study's first: they tell whether the workload fixed a knob, which the file does not.
+// Load and host are taken from what trials showed of them.
+func StoredProblem(r *Record, h History, events []Event) (p Problem, ok bool) {
 	root, mistake := parseTree([]byte(r.Source))
 	if mistake != nil {
 		return Problem{}, false
@@ -15,6 +16,9 @@ func StoredProblem(r *Record, h History) (p Problem, ok bool) {
 	d.crossCheck()
 	s := d.study
 	s.Server.Version = r.Server.Version
+	if hostPoolFixed(events) {
+		s.fixHostPool()
+	}
 	if len(s.Space) == 0 || s.Space.Size() == 0 {
 		return Problem{}, false
 	}

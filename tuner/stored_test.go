@@ -27,7 +27,7 @@ func TestStoredProblem(t *testing.T) {
 	t.Parallel()
 	tr := baselineTrial(codedProblem())
 	tr.MinRAM, tr.OwnRAM, tr.Memory.HostPoolGB = 30e9, 20e9, 16
-	p, ok := StoredProblem(&Record{Name: "old", Source: storedSource}, History{tr, tr, tr})
+	p, ok := StoredProblem(&Record{Name: "old", Source: storedSource}, History{tr, tr, tr}, nil)
 	if !ok || len(p.Space) != 2 || p.Baseline[memFraction] != 0.85 || len(p.Levels) != 2 || p.Objective.Metric != "output_tok_s" {
 		t.Fatalf("%+v, %v", p, ok)
 	}
@@ -41,8 +41,16 @@ func TestStoredProblem(t *testing.T) {
 	if err := p.Admit(tr.Config); err != nil {
 		t.Errorf("what was launched is refused: %v; a map asks about it too", err)
 	}
+	other := []Event{{Kind: "reject", Config: sglang.Config{hicacheSize: 48.0}, Text: "rule host RAM: too large"}}
+	fixed := []Event{other[0], {Kind: "reject", Config: sglang.Config{hicacheSize: []any{16.0, 48.0}}, Text: "rule workload: hicache-size is fixed to 0"}}
+	for _, events := range [][]Event{other, fixed} {
+		p, _ := StoredProblem(&Record{Name: "old", Source: storedSource}, History{tr, tr, tr}, events)
+		if d, has := p.Space.Dim(hicacheSize); !has || (len(d.Values) == 1) != (len(events) == 2) {
+			t.Errorf("after %d refusals host pools are %v", len(events), d.Values)
+		}
+	}
 	for _, source := range []string{"", "space: [", "study: x\n"} {
-		if _, ok := StoredProblem(&Record{Source: source}, History{&trial.Trial{}}); ok {
+		if _, ok := StoredProblem(&Record{Source: source}, History{&trial.Trial{}}, nil); ok {
 			t.Errorf("%q has a space", source)
 		}
 	}

@@ -170,6 +170,7 @@ type Record struct {
 	Verdict                       *Verdict
 	Confirm                       int           // launches each side fixed beforehand, 0 = not yet fixed
 	Candidate                     sglang.Config // chosen for confirmation, nil before
+	Second                        sglang.Config // the second candidate, fixed with the first; nil = none
 	BaselineConfig                sglang.Config
 	AfterDone                     string        // result of after: "", "ok", "failed: ...", "not run: ..."
 	AfterDue                      bool          // before: ran, so after: must run, also after a crash

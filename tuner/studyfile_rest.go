@@ -243,6 +243,7 @@ func (d *decoder) readNotify(g field) {
 					d.wrong(h.value, "`finish.notify.url` must start with http:// or https://; write the whole address")
 				}
 				n.URL = w
+				d.secrets = append(d.secrets, h.value) // who knows a hook's address may post there
 			},
 		})
 		if len(d.problems) == before && (n.URL == "") == (len(n.Run) == 0) {

@@ -50,8 +50,7 @@ func (l *Loop) settled(h History) bool {
 	if r.Verdict.Answer != benchmark.AnswerNotConfirmed {
 		return true
 	}
-	c := confirmation{h: h, baseline: l.Study.Baseline, candidate: r.Candidate, pairs: r.Confirm}
-	_, more := c.next()
+	_, more := l.confirmation(h).next()
 	return r.Candidate != nil && !more
 }
 

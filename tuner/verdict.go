@@ -177,6 +177,9 @@ func (l *Loop) unconfirmed(h History) *Verdict {
 func verdictText(s *Study, v *Verdict) string {
 	values := fmt.Sprintf("%s against the baseline's %s", s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue))
 	tail := v.jobText()
+	if s.Objective.Metric == "concurrency" { // launches that agree on a level have an interval of no width
+		tail += fmt.Sprintf(" (counted in load levels: of %s the highest that holds the SLO)", join(s.Workload.Concurrency))
+	}
 	if lossyConfig(s.Baseline) {
 		tail += " (the baseline is lossy: its answers may be worse than bf16's)"
 	}

@@ -19,10 +19,14 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `sgtune-agent replays a load beside a server and reports to the sgtune that started it.
+const usage = `sgtune-agent does on the machine of a server what the sgtune that started it cannot do from afar.
 
-  sgtune-agent replay    read a job from standard input, write events to standard output; JSON lines
-  sgtune-agent version   print version, protocol and platform
+  sgtune-agent replay         read a job from standard input, write events to standard output; JSON lines
+  sgtune-agent serve FOLDER   start, watch and stop processes for sgtune: requests on standard input, answers on
+                              standard output; JSON lines. FOLDER is for what belongs to them
+  sgtune-agent version        print version, protocol and platform
+
+serve itself runs "keep" for each process and "hold" for the lease of the host.
 
 Example:
   ssh gpu-host ./sgtune-agent version
@@ -34,8 +38,11 @@ func main() {
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	word := ""
-	if len(args) == 1 {
+	switch {
+	case len(args) == 1:
 		word = args[0]
+	case len(args) == 2 && takesFolder[args[0]] != nil:
+		return withFolder(ctx, args[0], args[1], stdin, stdout, stderr)
 	}
 	switch word {
 	case "replay":
@@ -47,7 +54,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, _ = fmt.Fprint(stdout, usage)
 		return exitDone
 	}
-	_, _ = fmt.Fprint(stderr, "sgtune-agent: one of replay, version or help is wanted\n\n"+usage)
+	_, _ = fmt.Fprint(stderr, "sgtune-agent: one of replay, serve FOLDER, version or help is wanted\n\n"+usage)
 	return exitUsage
 }
 

@@ -44,7 +44,7 @@ func newRootCommand(started *bool) *cobra.Command {
 	}
 	root.AddCommand(
 		newTuneCommand(), newInitCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
-		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newSuggestCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(),
+		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newSuggestCommand(), newBackupCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(), newGuardCommand(),
 	)
 	completeHelp(root)
 	return root

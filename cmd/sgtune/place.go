@@ -51,7 +51,8 @@ func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 		return nil, fmt.Errorf("find sgtune's own program: %w", err)
 	}
 	probe := &host.Probe{Argv: []string{self, "nvml-probe"}}
-	p.host = host.NewLocal(host.LocalOptions{GPUs: probe.Read, Clock: p.clock})
+	gpus := &host.GPUFacts{NVML: probe, SMI: &host.SMI{}}
+	p.host = host.NewLocal(host.LocalOptions{GPUs: gpus.Read, Clock: p.clock})
 	return p, nil
 }
 
@@ -76,10 +77,14 @@ func (p *place) facts(ctx context.Context, s *tuner.Study, lastWords string) (tu
 	}
 	f := tuner.HostFacts{
 		Name: p.name, MemTotal: u.MemTotal, MemAvailable: u.MemAvailable, CgroupHeadroom: u.CgroupHeadroom,
-		GPUNote: u.GPUNote, Leftovers: u.Processes,
+		GPUNote: u.GPUNote, Leftovers: u.Processes, BootID: u.BootID,
+	}
+	if fault := host.FaultOf(u.GPUs, u.GPUNote); fault != nil {
+		f.GPUFault = fault.Text
 	}
 	for _, g := range u.GPUs {
-		fact := tuner.GPUFact{Index: g.Index, Name: g.Name, Total: g.Total, Used: g.Used}
+		f.Driver = g.Driver
+		fact := tuner.GPUFact{Index: g.Index, UUID: g.UUID, Name: g.Name, Total: g.Total, Used: g.Used}
 		for _, h := range g.Processes {
 			fact.Holders = append(fact.Holders, holderText(h.PID, h.Name, tuner.FormatSize(float64(h.Used)), lastWords))
 		}
@@ -136,12 +141,13 @@ func latest(r *tuner.Record, times ...time.Time) time.Time {
 // commandTimeout bounds before: and after: (real time).
 const commandTimeout = 10 * time.Minute
 
-// run runs a before: or after: command on the host; its output lies beside the evidence.
+// run runs a before: or after: command on the host; its output lies beside the evidence, where there is room
+// for it: after: must run on a full disk too.
 func (p *place) run(ctx context.Context, argv []string) error {
-	if err := os.MkdirAll(p.files, 0o700); err != nil {
-		return fmt.Errorf("make the evidence folder: %w", err)
-	}
 	log := filepath.Join(p.files, "commands.log")
+	if !writable(log) {
+		log = ""
+	}
 	from := int64(0)
 	if info, err := os.Stat(log); err == nil {
 		from = info.Size()
@@ -164,6 +170,24 @@ func (p *place) run(ctx context.Context, argv []string) error {
 		return fmt.Errorf("ended by signal %d%s", exit.Signal, last)
 	}
 	return fmt.Errorf("exit status %d%s", exit.Code, last)
+}
+
+// writable reports whether a file takes more output, and makes it. A program that cannot print may fail for that.
+func writable(path string) bool {
+	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return false
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // what was written is taken back
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	_, err = f.WriteString("\n")
+	return errors.Join(err, f.Truncate(info.Size())) == nil
 }
 
 var errNotUp = errors.New("did not come up")

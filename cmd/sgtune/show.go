@@ -72,7 +72,11 @@ func show(ctx context.Context, out io.Writer, db *store.DB, args []string, asJSO
 	if asJSON {
 		return showJSON(ctx, out, db, record, trials)
 	}
-	return printStudy(out, record, trials)
+	events, _, err := db.Events(ctx, name, 0, eventsAtOnce)
+	if err != nil {
+		return err
+	}
+	return printStudy(out, record, trials, importances(record, trials, events))
 }
 
 // findTrial reads the trial that a person named by its number.
@@ -88,7 +92,7 @@ func findTrial(ctx context.Context, db *store.DB, study, number string) (*trial.
 	return t, err
 }
 
-func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial) error {
+func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial, knobs []tuner.Importance) error {
 	w := newTable(out)
 	simulated := ""
 	if r.Simulated {
@@ -117,7 +121,7 @@ func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial) error {
 		row(w, strconv.Itoa(t.Number), string(t.Role), outcome(t), web.Amount(t, r.Objective), positive(t.MaxRunning, ""),
 			positive(float64(t.Memory.Tokens), ""), positive(t.Memory.AfterGraphGiB, " GiB"), web.ConfigText(t.Config))
 	}
-	printImportances(w, importances(r, trials))
+	printImportances(w, knobs)
 	return w.Flush()
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -13,9 +14,10 @@ import (
 // knobsShown is how many knobs the terminal lists by importance.
 const knobsShown = 5
 
-// importances are the knobs of a stored study by what they matter, nil while the models cannot tell.
-func importances(r *tuner.Record, trials []*trial.Trial) []tuner.Importance {
-	p, ok := tuner.StoredProblem(r, trials)
+// importances are the knobs of a stored study by what they matter, nil while the models cannot tell. events are
+// the study's first.
+func importances(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) []tuner.Importance {
+	p, ok := tuner.StoredProblem(r, trials, events)
 	if !ok {
 		return nil
 	}
@@ -23,8 +25,8 @@ func importances(r *tuner.Record, trials []*trial.Trial) []tuner.Importance {
 }
 
 // modelled are the importances and the map of memory of a stored study, nil where the models cannot tell.
-func modelled(r *tuner.Record, trials []*trial.Trial) ([]tuner.Importance, *tuner.Feasibility) {
-	p, ok := tuner.StoredProblem(r, trials)
+func modelled(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) ([]tuner.Importance, *tuner.Feasibility) {
+	p, ok := tuner.StoredProblem(r, trials, events)
 	if !ok {
 		return nil, nil
 	}
@@ -61,6 +63,9 @@ func printReason(line func(name, value string), t *trial.Trial, objective string
 	}
 	if r.Value != nil {
 		text := web.Number(*r.Value)
+		if objective == "concurrency" { // clients are whole
+			text = web.Number(math.Round(*r.Value))
+		}
 		if r.Spread != nil {
 			text += fmt.Sprintf(" ± %.0f%%", 100**r.Spread)
 		}

@@ -74,13 +74,13 @@ func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Record,
 	for _, t := range trials {
 		s.Trials = append(s.Trials, showTrial(t))
 	}
-	if r.State != tuner.StudyRunning {
-		s.Importances, s.Feasibility = modelled(r, trials)
-	}
 	for after := int64(0); ; {
 		events, last, err := db.Events(ctx, r.Name, after, eventsAtOnce)
 		if err != nil {
 			return err
+		}
+		if after == 0 && r.State != tuner.StudyRunning {
+			s.Importances, s.Feasibility = modelled(r, trials, events)
 		}
 		for _, e := range events {
 			s.Events = append(s.Events, shownEvent{At: e.At, Kind: e.Kind, Text: e.Text, Config: notNil(e.Config)})

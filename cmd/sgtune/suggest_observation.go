@@ -94,11 +94,28 @@ func (obs *suggestedObservation) physics(p physics.Point) (physics.Observation, 
 	if o.Frac < 0 || o.Frac > 1 {
 		return o, fmt.Errorf("obs.frac is %v; give the share of the full measuring time, 0 to 1", o.Frac)
 	}
-	if status == physics.OK && obs.Value == nil {
-		return o, errors.New("obs of status ok has no value; give the throughput, or use status started when nothing was measured")
-	}
-	return o, nil
+	err = obs.judge(&o)
+	return o, err
 }
+
+// judge refuses a value that the search cannot take, and calls a trial that was measured and served
+// nothing of worth by its name, as tune does.
+func (obs *suggestedObservation) judge(o *physics.Observation) error {
+	switch {
+	case o.Status == physics.OK && obs.Value == nil:
+		return errors.New("obs of status ok has no value; give the throughput, or use status started when nothing was measured")
+	case obs.Value == nil || o.Status != physics.OK && o.Status != physics.Pruned:
+		return nil
+	case *obs.Value < 0 || *obs.Value > mostValue:
+		return fmt.Errorf("obs.value is %v; higher is better, and the search compares ratios: give a figure of 0 to %v", *obs.Value, mostValue)
+	case *obs.Value == 0 && o.Status == physics.OK:
+		o.Status = physics.Worthless
+	}
+	return nil
+}
+
+// mostValue is the largest value of the objective.
+const mostValue = 1e12
 
 // share is how much of the measuring time a trial saw that does not say so: up to the last of its
 // series, else all when it is ok, and the protocol's default of abort_frac when it was aborted.

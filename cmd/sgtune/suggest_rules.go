@@ -49,7 +49,7 @@ func (f *suggestFacts) hostRule(name string) func(v any) string {
 		gb, isNumber := v.(float64)
 		switch {
 		case !isNumber:
-			return fmt.Sprintf("%s %v is no number of GB a rank, so it is not known to fit the host", name, v)
+			return fmt.Sprintf("%s %s is no number of GB a rank, so it is not known to fit the host", name, inJSON(v))
 		case f.fits(gb):
 			return ""
 		}
@@ -72,6 +72,14 @@ func (f *suggestFacts) qualityRule(s *suggestSpec) func(v any) string {
 		if lossless(v) || v == "auto" && !explicit {
 			return ""
 		}
-		return fmt.Sprintf("%s %v is below 16 bits or may be, and answers may get worse; facts.fp8_opt_in true admits it", s.Name, v)
+		return fmt.Sprintf("%s %s is below 16 bits or may be, and answers may get worse; facts.fp8_opt_in true admits it", s.Name, inJSON(v))
 	}
+}
+
+// inJSON is a decoded choice as a message shows it: a text without its quotes, what has no value as null.
+func inJSON(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return shortened(fmt.Sprint(v))
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/tuner/physics"
 )
 
 // say sends lines to a fresh sgtune suggest and returns its replies.
@@ -122,12 +124,15 @@ func TestSuggestExchange(t *testing.T) {
 			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"ok"}}`, refused + `obs of status ok has no value`,
 			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"ok","value":1,"frac":1.5}}`, refused + `obs.frac is 1.5`,
 			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"ok","value":1e30}}`, refused + `obs.value is 1e\+30`,
+			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"ok","value":1e13}}`, refused + `obs.value is 1e\+13; .*give a figure of 0 to 1e\+12`,
+			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"aborted","value":-5}}`, refused + `obs.value is -5; higher is better`,
 			`{"op":"observe","obs":{"config":{"mem_fraction_static":0.8},"status":"ok","value":1,"log":{"kv_gb":"9"}}}`, refused + `obs.log.kv_gb is a JSON string`,
 			`{"op":"suggest"}`, `^{"config":{"mem_fraction_static":0\.81,`,
 		}},
 		{"what a rule keeps out is not learnt", []string{
 			`{"op":"init","space":[{"name":"hicache_size","type":"int","low":0,"high":300},{"name":"kv_cache_dtype","type":"cat","choices":["fp8_e4m3","bf16"]}],"facts":{"tp":8,"host_budget_gb":400}}`, `^{"ok":true}$`,
 			`{"op":"observe","obs":{"config":{"hicache_size":300},"status":"host_oom"}}`, `^{"ok":true,"ignored":"hicache_size 300 x tp 8 is above host_budget_gb 400"}$`,
+			`{"op":"observe","obs":{"config":{"hicache_size":null},"status":"started"}}`, `^{"ok":true,"ignored":"hicache_size null is no number of GB a rank`,
 			`{"op":"observe","obs":{"config":{"kv_cache_dtype":"fp8_e4m3"},"status":"ok","value":2000}}`, `^{"ok":true,"ignored":"kv_cache_dtype fp8_e4m3 is below 16 bits`,
 			`{"op":"observe","obs":{"config":{"kv_cache_dtype":"bf16","hicache_size":50},"status":"ok","value":2000}}`, `^{"ok":true}$`,
 			`{"op":"recommend"}`, `^{"config":{"hicache_size":(0|50),"kv_cache_dtype":"bf16"}}$`,
@@ -179,6 +184,22 @@ func TestSuggestEndsByItself(t *testing.T) {
 	}
 	if reply := ask(t, &s, `{"op":"suggest"}`); reply["stop"] != true {
 		t.Errorf("after all four configurations: %v", reply)
+	}
+}
+
+// TestSuggestNothingServed tells of a trial that ran and served nothing of worth: the search goes on
+// from it as from one that meets no SLO in tune, and neither recommends it nor calls it a failure.
+func TestSuggestNothingServed(t *testing.T) {
+	t.Parallel()
+	var s suggestSession
+	ask(t, &s, smallInit)
+	ask(t, &s, `{"op":"observe","obs":{"config":{"mem_fraction_static":0.81,"chunked_prefill_size":8192},"status":"ok","value":0}}`)
+	if reply := ask(t, &s, `{"op":"recommend"}`); reply["config"] != nil {
+		t.Errorf("nothing has a value, yet %v", reply)
+	}
+	obs := suggestedObservation{Status: "ok", Value: new(float64)}
+	if o, err := obs.physics(nil); err != nil || o.Status != physics.Worthless {
+		t.Errorf("status %v (%v), want Worthless", o.Status, err)
 	}
 }
 

@@ -28,6 +28,8 @@ type tuneOptions struct {
 	trials         int
 	wall           time.Duration
 	fresh, json    bool
+	detach         bool
+	callerFD       int // of a detached study: where its beginning is told
 }
 
 func newTuneCommand() *cobra.Command {
@@ -35,10 +37,14 @@ func newTuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tune STUDY.yaml", Short: "Run a study to its verdict: baseline, search, confirmation", Args: cobra.ExactArgs(1),
 		Long: "Run a study to its budget and print the verdict. Running it again on the same database continues it: after Ctrl-C,\n" +
-			"kill -9 or a power cut nothing finished is lost. Ctrl-C once stops cleanly; twice stops without waiting for the server.",
-		Example: "  sgtune tune examples/quickstart.yaml\n  sgtune tune night.yaml --wall 9h --until 07:00 --db night.db",
+			"kill -9 or a power cut nothing finished is lost. Ctrl-C once stops cleanly; twice stops without waiting for the server.\n" +
+			"A closed terminal stops nothing; --detach gives the terminal back as soon as the study has begun.",
+		Example: "  sgtune tune examples/quickstart.yaml\n  sgtune tune night.yaml --wall 9h --until 07:00 --db night.db\n  sgtune tune night.yaml --detach",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return tune(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			if o.detach {
+				return detach(cmd, args[0], o)
+			}
+			return tuneDetached(cmd.Context(), args[0], o, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -49,6 +55,9 @@ func newTuneCommand() *cobra.Command {
 	f.DurationVar(&o.wall, "wall", 0, "host time for the whole study (overrides budget.wall)")
 	f.StringVar(&o.until, "until", "", "end by this hour of the host's clock, as 07:00 (overrides budget.until)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object an event")
+	f.BoolVar(&o.detach, "detach", false, "run in a session of its own, once it has begun; prints how to watch and how to stop it")
+	f.IntVar(&o.callerFD, "caller-fd", 0, "")
+	_ = f.MarkHidden("caller-fd") // it is there: the line above made it
 	return cmd
 }
 
@@ -72,7 +81,7 @@ func (o tuneOptions) override(s *tuner.Study) error {
 	return nil
 }
 
-func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) error {
+func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer, s *starter) error {
 	study, err := readStudy(path)
 	if err != nil {
 		return err
@@ -96,7 +105,7 @@ func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer) err
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	n := &night{study: study, workload: workload, db: db, options: o, path: path, stdout: stdout}
+	n := &night{study: study, workload: workload, db: db, options: o, path: path, stdout: stdout, starter: s}
 	ctx, stop := n.signals(ctx)
 	defer stop()
 	return n.run(ctx)
@@ -110,6 +119,7 @@ type night struct {
 	options  tuneOptions
 	path     string
 	stdout   io.Writer
+	starter  *starter // tells the caller of a detached study that it began
 	hurry    chan struct{}
 	screen   *terminal
 	watcher  atomic.Pointer[terminal] // the screen, for the signals' goroutine
@@ -163,6 +173,7 @@ func (n *night) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.watchBeginning(loop, page)
 	verdict, err := loop.Run(ctx)
 	n.screen.Close()
 	return n.report(record, verdict, err)

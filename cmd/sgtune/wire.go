@@ -29,7 +29,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 	}
 	saved := watchedStore{DB: n.db, show: n.screen, files: where.files}
 	loop := &tuner.Loop{
-		Study: s, Record: record, Store: saved, Clock: where.clock, Sampler: sampler, Workload: n.workload, Notify: notify, Show: n.screen.Status,
+		Study: s, Record: record, Store: saved, Clock: where.clock, Sampler: sampler, Workload: n.workload, Sleep: where.clock, Notify: newNotifier(secrets(s, os.Environ())).send, Show: n.screen.Status,
 		Host: &loopHost{place: where, study: s, record: record, server: server, saver: saved},
 	}
 	loop.Runner = &trial.Runner{

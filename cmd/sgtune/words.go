@@ -24,6 +24,8 @@ func count(n int, noun string) string {
 	case n == 1:
 	case strings.HasSuffix(noun, "ch"), strings.HasSuffix(noun, "ss"):
 		noun += "es"
+	case strings.HasSuffix(noun, "dy"): // study
+		noun = strings.TrimSuffix(noun, "y") + "ies"
 	default:
 		noun += "s"
 	}

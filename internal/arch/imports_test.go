@@ -30,7 +30,8 @@ var allowed = map[string][]string{
 	"internal/replayjob": {"benchmark"},
 	"internal/agent":     {"benchmark", "internal/replayjob"},
 	"internal/arch":      {},
-	"cmd/sgtune-agent":   {"benchmark", "internal/replayjob"},
+	"internal/hosttest":  {"host"},
+	"cmd/sgtune-agent":   {"host", "benchmark", "internal/replayjob"},
 	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "tuner/physics", "store", "export", "web", "internal/launch", "internal/simulator", "internal/agent", "internal/replayjob"},
 }
 
@@ -45,7 +46,7 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":        {"cmd/sgtune"},
 	"golang.org/x/term":             {"cmd/sgtune"},
 	"github.com/klauspost/compress": {"cmd/sgtune"},
-	"golang.org/x/sys":              {"host", "internal/simulator"},
+	"golang.org/x/sys":              {"host", "internal/simulator", "internal/hosttest"},
 	"gonum.org/v1/gonum":            {"benchmark", "tuner", "tuner/physics"},
 }
 

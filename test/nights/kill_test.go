@@ -106,6 +106,10 @@ func killAt(t *testing.T, step, study, db string) {
 	_ = cmd.Process.Kill()
 	<-ended
 	defer func() { _ = handle.Close() }()
+	var whole string
+	if err := handle.QueryRow(`PRAGMA integrity_check`).Scan(&whole); err != nil || whole != "ok" {
+		t.Errorf("integrity_check after kill -9 in step %s: %s, %v", step, whole, err)
+	}
 	if _, err := handle.Exec(`DROP TRIGGER slow`); err != nil {
 		t.Fatal(err)
 	}

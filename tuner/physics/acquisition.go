@@ -11,7 +11,7 @@ import (
 //	log(expected improvement) + 1.5 log(chance that it starts and survives) - 0.5 log(minutes)
 //
 // The expected improvement is over the best configuration's own posterior, so a lucky measurement is
-// no hurdle. Candidates that would hardly survive are left out.
+// no hurdle. Candidates that would hardly survive are taken only where nothing else is left.
 type acquisition struct {
 	s       *Search
 	r       *rand.Rand
@@ -27,8 +27,7 @@ type acquisition struct {
 	bestAlive float64   // log of the incumbent's chance to survive
 	doubtful  bool      // this turn asks what would be best if physics said nothing
 	incumbent Point
-	elite     []Point // the best measured points, incumbent first
-	tried     []Point
+	elite     []Point            // the best measured points, incumbent first
 	seen      map[string]float64 // scores of this turn
 	guess     *guess             // what the truth may be, nil = expected improvement decides
 }
@@ -98,13 +97,12 @@ func (a *acquisition) explores() bool {
 // rank orders the measured points by what they are worth to export.
 func (a *acquisition) rank() {
 	s := a.s
-	a.tried = s.measured(false)
+	a.elite = s.measured(false)
 	score := map[string]float64{}
-	for _, p := range a.tried {
+	for _, p := range a.elite {
 		at := s.predict(p, 3)
 		score[key(p)] = at.logMean + 2*math.Log(math.Max(at.Survive, 1e-3))
 	}
-	a.elite = slices.Clone(a.tried)
 	slices.SortStableFunc(a.elite, func(x, y Point) int {
 		switch d := score[key(y)] - score[key(x)]; {
 		case d > 0:

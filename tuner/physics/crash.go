@@ -12,7 +12,9 @@ import (
 //
 // Assumes that a crash has one cause (the posterior of Poole's single-fault diagnosis, Representing
 // diagnosis knowledge, 1994, by two rounds of reweighting), and that nothing of three values or more
-// excludes each other.
+// excludes each other. A knob that physics knows by its role (the KV type, the host pool being on) is
+// taken on trust: it is asked only about crashes that have no other cause left, and those may as well
+// have one that is not known here.
 type Crashes struct {
 	l       *layout
 	started []Point
@@ -28,11 +30,12 @@ type Crashes struct {
 type fault struct{ first, value, second, other int }
 
 const (
-	priorValue = 0.08  // an untried choice does not start
-	priorTrust = 12.0  // trials of untried choices that this figure is worth
-	priorPair  = 0.004 // an untried pair
-	innocent   = 0.97  // a start of what is known to start
-	quarantine = 0.85  // posterior above which a cause is not tried again
+	priorValue  = 0.08  // an untried choice does not start
+	priorTrust  = 12.0  // trials of untried choices that this figure is worth
+	priorPair   = 0.004 // an untried pair
+	unexplained = 0.03  // a crash without a suspect left has a cause outside of this model
+	innocent    = 0.97  // a start of what is known to start
+	quarantine  = 0.85  // posterior above which a cause is not tried again
 )
 
 func newCrashes(l *layout) *Crashes {
@@ -46,6 +49,7 @@ func (c *Crashes) Observe(o Observation) {
 	case OK, Pruned, Started, LoadOOM, Worthless:
 		c.started = append(c.started, o.Point)
 		c.each(o.Point, func(f fault) { c.good[f] = true })
+		c.eachTrusted(o.Point, func(f fault) { c.good[f] = true })
 	case Crashed:
 		c.crashed = append(c.crashed, o.Point)
 	default:
@@ -64,7 +68,7 @@ func (c *Crashes) count(o Observation) {
 	case Crashed:
 		c.failed++
 		c.untried++
-	case OK, Pruned, LoadOOM:
+	case OK, Pruned, Started, LoadOOM, Worthless:
 		c.untried++
 	default: // says nothing of choices
 	}
@@ -85,11 +89,40 @@ func (c *Crashes) each(p Point, do func(fault)) {
 	}
 }
 
+// eachTrusted is each for the choices of knobs that physics knows, alone and in pairs with any other.
+func (c *Crashes) eachTrusted(p Point, do func(fault)) {
+	for a, i := range c.l.trusted {
+		do(fault{i, c.choice(p, i), -1, 0})
+		for _, j := range c.l.trusted[a+1:] {
+			do(fault{i, c.choice(p, i), j, c.choice(p, j)})
+		}
+		for _, j := range c.l.suspects {
+			do(fault{i, c.choice(p, i), j, p[j]})
+		}
+	}
+}
+
+// choice is the choice that p makes of knob i: of the host pool, whether there is one.
+func (c *Crashes) choice(p Point, i int) int {
+	switch {
+	case i != c.l.role[RoleHostPool]:
+		return p[i]
+	case c.l.space.Value(p, i) > 0:
+		return 1
+	}
+	return 0
+}
+
+// holds reports whether p makes the choices of a fault.
+func (c *Crashes) holds(p Point, f fault) bool {
+	return c.choice(p, f.first) == f.value && (f.second < 0 || c.choice(p, f.second) == f.other)
+}
+
 func (c *Crashes) prior(f fault) float64 {
 	switch {
 	case f.second >= 0:
 		return priorPair
-	case f.value == c.l.home[f.first]:
+	case f.value == c.choice(c.l.home, f.first):
 		return c.value() / 4 // what runs today is taken on trust
 	case c.l.space[f.first].Kind == Ordered:
 		return c.value() / 4
@@ -97,27 +130,19 @@ func (c *Crashes) prior(f fault) float64 {
 	return c.value()
 }
 
-// infer shares the blame of each crash among its possible causes, twice: a cause that explains
-// several crashes draws the blame of all of them.
+// infer shares the blame of each crash among its possible causes, and then twice anew: a cause that
+// explains several crashes draws the blame of all of them.
 func (c *Crashes) infer() {
-	clear(c.bad)
-	odds := map[fault]float64{}
-	for _, p := range c.crashed {
-		c.each(p, func(f fault) {
-			if !c.good[f] {
-				odds[f] = c.prior(f)
-			}
-		})
-	}
+	odds, other := c.possible()
 	for range 3 {
 		miss := map[fault]float64{}
-		for _, p := range c.crashed {
-			sum := 0.0
-			c.each(p, func(f fault) { sum += odds[f] })
+		for k, p := range c.crashed {
+			sum := other[k]
+			c.all(p, func(f fault) { sum += odds[f] })
 			if sum <= 0 {
 				continue
 			}
-			c.each(p, func(f fault) {
+			c.all(p, func(f fault) {
 				if w := odds[f]; w > 0 {
 					if miss[f] == 0 {
 						miss[f] = 1
@@ -125,11 +150,15 @@ func (c *Crashes) infer() {
 					miss[f] *= math.Max(1-w/sum, 1e-6)
 				}
 			})
+			if other[k] > 0 {
+				other[k] = 1 - (1-other[k]/sum)*(1-unexplained)
+			}
 		}
 		for f, m := range miss {
 			odds[f] = 1 - m*(1-c.prior(f))
 		}
 	}
+	clear(c.bad)
 	c.causes = c.causes[:0]
 	for f, w := range odds {
 		c.bad[f] = w
@@ -140,9 +169,51 @@ func (c *Crashes) infer() {
 	})
 }
 
-// Predict is the chance that p starts as far as its choices go. A point is refused (0) when it
-// holds a cause that is as good as proven, or when it is a crash itself.
+// possible are the causes that the crashes may have, with their prior chances; other is, for each
+// crash, that of none of them.
+func (c *Crashes) possible() (odds map[fault]float64, other []float64) {
+	odds, other = map[fault]float64{}, make([]float64, len(c.crashed))
+	add := func(f fault) {
+		if !c.good[f] {
+			odds[f] = c.prior(f)
+		}
+	}
+	for _, p := range c.crashed {
+		c.each(p, add)
+	}
+	for k, p := range c.crashed {
+		sum := 0.0
+		c.each(p, func(f fault) { sum += odds[f] })
+		if sum <= 0 {
+			other[k] = unexplained
+			c.eachTrusted(p, add)
+		}
+	}
+	return odds, other
+}
+
+// all is each and eachTrusted.
+func (c *Crashes) all(p Point, do func(fault)) {
+	c.each(p, do)
+	c.eachTrusted(p, do)
+}
+
+// among reports whether p is one of the points.
+func among(points []Point, p Point) bool {
+	for _, q := range points {
+		if p.Equal(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// Predict is the chance that p starts as far as its choices go. A point is refused (0) when it holds a
+// cause that is as good as proven, or when it crashed and never started.
 func (c *Crashes) Predict(p Point) float64 {
+	if among(c.crashed, p) && !among(c.started, p) {
+		return 0
+	}
 	start := innocent
 	for _, i := range c.l.suspects {
 		f := fault{i, p[i], -1, 0}
@@ -154,10 +225,10 @@ func (c *Crashes) Predict(p Point) float64 {
 		}
 	}
 	for _, f := range c.causes {
-		w := c.bad[f]
-		if p[f.first] != f.value || (f.second >= 0 && p[f.second] != f.other) {
+		if !c.holds(p, f) {
 			continue
 		}
+		w := c.bad[f]
 		if w >= quarantine {
 			return 0
 		}

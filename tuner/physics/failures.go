@@ -15,17 +15,21 @@ type Failures struct {
 	k     *kernel
 	rows  []row
 	label []float64   // 1 = failed
-	prior []float64   // log odds of failure that the other models gave beforehand
+	prior []float64   // chance to survive that the other models gave beforehand
 	pull  []float64   // label less chance at the solution: what each trial still argues for
 	shift [][]float64 // of log odds, by knob and value
 	blind bool        // no other model speaks
+	odd   int         // failures that the other models had all but ruled out
 }
 
 const (
 	failureSD      = 0.35 // of log odds, by knob
 	failureBlindSD = 1.5  // where no other model speaks
 	newtonSteps    = 12
-	blindSurvival  = 0.8 // chance to survive anywhere, where no other model speaks
+	newtonHalvings = 6
+	blindSurvival  = 0.8  // chance to survive anywhere, where no other model speaks
+	oddFailure     = 0.02 // chance to fail below which a failure is not what the other models know of
+	oddFailures    = 2    // so many of them, and the other models are not trusted beyond that chance
 )
 
 func newFailures(l *layout, k *kernel) *Failures {
@@ -43,23 +47,29 @@ func (f *Failures) Observe(o Observation, survive float64) {
 	default:
 		return
 	}
-	survive = clamp(survive, 0.005, 0.995)
+	if label == 1 && survive > 1-oddFailure {
+		f.odd++
+	}
 	f.rows = append(f.rows, f.k.row(o.Point))
 	f.label = append(f.label, label)
-	f.prior = append(f.prior, math.Log((1-survive)/survive))
+	f.prior = append(f.prior, survive)
 	f.solve()
 	f.shift = f.k.table(f.rows, f.pull, f.variance())
 }
 
+// wide reports whether the other models say little of failures here.
+func (f *Failures) wide() bool { return f.blind || f.odd >= oddFailures }
+
 // variance is the prior variance of a knob's own shift.
 func (f *Failures) variance() float64 {
-	if f.blind {
+	if f.wide() {
 		return failureBlindSD * failureBlindSD
 	}
 	return failureSD * failureSD
 }
 
-// solve finds the most probable shifts by Newton's method: shift = K(label - chance) at the solution.
+// solve finds the most probable shifts by Newton's method: shift = K(label - chance) at the solution. A
+// step that overshoots is halved: from odds far off, a whole one would jump to and fro.
 func (f *Failures) solve() {
 	n := len(f.rows)
 	k := mat.NewSymDense(n, nil)
@@ -68,25 +78,50 @@ func (f *Failures) solve() {
 			k.SetSym(a, b, f.variance()*f.k.additive(&f.rows[a], f.rows[b].point))
 		}
 	}
-	shift := mat.NewVecDense(n, nil)
-	f.pull = make([]float64, n)
+	shift, pull := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+	f.pull = pull.RawVector().Data
+	at := f.posterior(pull, shift)
 	for range newtonSteps {
-		pull, ok := f.newton(k, shift)
+		next, ok := f.newton(k, shift)
 		if !ok {
 			return
 		}
-		copy(f.pull, pull.RawVector().Data)
-		var next mat.VecDense
-		next.MulVec(k, pull)
-		moved := 0.0
-		for a := range n {
-			moved = math.Max(moved, math.Abs(next.AtVec(a)-shift.AtVec(a)))
+		var moved mat.VecDense
+		moved.MulVec(k, next)
+		better := f.posterior(next, &moved)
+		for range newtonHalvings {
+			if better >= at {
+				break
+			}
+			next.AddVec(next, pull)
+			next.ScaleVec(.5, next)
+			moved.MulVec(k, next)
+			better = f.posterior(next, &moved)
 		}
-		shift.CopyVec(&next)
-		if moved < 1e-3 {
+		most := 0.0
+		for a := range n {
+			most = math.Max(most, math.Abs(moved.AtVec(a)-shift.AtVec(a)))
+		}
+		pull.CopyVec(next)
+		shift.CopyVec(&moved)
+		at = better
+		if most < 1e-3 {
 			return
 		}
 	}
+}
+
+// posterior is the log density of the shifts that a pull makes, up to a constant.
+func (f *Failures) posterior(pull, shift mat.Vector) float64 {
+	sum := -.5 * mat.Dot(pull, shift)
+	for a, label := range f.label {
+		odds := shift.AtVec(a) - f.logOdds(f.prior[a], 0.005)
+		if label == 0 {
+			odds = -odds
+		}
+		sum += math.Log(chance(odds))
+	}
+	return sum
 }
 
 // newton is one step from the given shifts: the pull for which the next ones are K times it
@@ -95,7 +130,7 @@ func (f *Failures) newton(k *mat.SymDense, shift *mat.VecDense) (pull *mat.VecDe
 	n := len(f.rows)
 	root, right := make([]float64, n), mat.NewVecDense(n, nil)
 	for a := range n {
-		p := chance(f.prior[a] + shift.AtVec(a))
+		p := chance(shift.AtVec(a) - f.logOdds(f.prior[a], 0.005))
 		w := p * (1 - p)
 		root[a] = math.Sqrt(w)
 		right.SetVec(a, w*shift.AtVec(a)+f.label[a]-p)
@@ -122,6 +157,15 @@ func (f *Failures) newton(k *mat.SymDense, shift *mat.VecDense) (pull *mat.VecDe
 	return right, true
 }
 
+// logOdds are those of a chance to survive, which is taken to be no nearer to 0 and 1 than least.
+func (f *Failures) logOdds(survive, least float64) float64 {
+	if f.odd >= oddFailures {
+		least = oddFailure
+	}
+	survive = clamp(survive, least, 1-least)
+	return math.Log(survive / (1 - survive))
+}
+
 func chance(logOdds float64) float64 { return 1 / (1 + math.Exp(-clamp(logOdds, -40, 40))) }
 
 // Predict is the chance to survive at p, given what the other models say of it.
@@ -130,6 +174,5 @@ func (f *Failures) Predict(p Point, survive float64) float64 {
 		return survive
 	}
 	shift := f.k.lookup(f.shift, p)
-	survive = clamp(survive, 1e-6, 1-1e-6)
-	return chance(math.Log(survive/(1-survive)) - shift)
+	return chance(f.logOdds(survive, 1e-6) - shift)
 }

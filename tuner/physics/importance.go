@@ -58,19 +58,14 @@ func (s *Search) Importances() []Importance {
 	return out
 }
 
-// sweep are values of a knob to look at: all of a short list, else 24 spread over the range, and at.
+// sweep are values of a knob to look at: at first, then all of a short list, else 24 spread over the
+// range. Where all are alike, at is the best.
 func (s *Search) sweep(k Knob, at int) []int {
 	n := len(k.Values)
-	if n <= 24 {
-		out := make([]int, n)
-		for j := range out {
-			out[j] = j
-		}
-		return out
-	}
+	looks := min(n, 24)
 	out := []int{at}
-	for j := range 24 {
-		if v := j * (n - 1) / 23; v != at {
+	for j := range looks {
+		if v := j * (n - 1) / max(looks-1, 1); v != at {
 			out = append(out, v)
 		}
 	}

@@ -8,12 +8,14 @@ type layout struct {
 	home     Point
 	role     [roles]int
 	suspects []int // knobs whose values may keep a server from starting, alone or in pairs
+	trusted  []int // knobs that physics knows and whose choices may do so too, though it is not expected
 	first    []int // by knob: place of its first choice among the memory features, -1 = it has none
 	choices  int   // memory features in all
 	numbers  [][]float64
+	host     hostLine
 }
 
-// fewValues is the most values a knob may have to be suspected by value: a range does not crash at
+// fewValues is the most numbers a knob may have to be suspected by value: a range does not crash at
 // one of its numbers.
 const fewValues = 16
 
@@ -29,10 +31,16 @@ func newLayout(space Space, facts Facts) *layout {
 			units[j] = k.Unit(j)
 		}
 		l.numbers = append(l.numbers, units)
-		if k.Role != RoleOther || len(k.Values) < 2 {
+		if len(k.Values) < 2 {
 			continue
 		}
-		if len(k.Values) <= fewValues {
+		if k.Role == RoleKVDtype || k.Role == RoleHostPool {
+			l.trusted = append(l.trusted, i)
+		}
+		if k.Role != RoleOther {
+			continue
+		}
+		if len(k.Values) <= fewValues || k.Kind == Unordered {
 			l.suspects = append(l.suspects, i)
 		}
 		if k.Kind == Unordered {
@@ -44,6 +52,7 @@ func newLayout(space Space, facts Facts) *layout {
 		l.facts.PoolBytes = 1e9
 	}
 	l.facts.Ranks = max(1, l.facts.Ranks)
+	l.facts.Load.SharedTokens = clamp(l.facts.Load.SharedTokens, 0, l.facts.Load.InputTokens)
 	return l
 }
 
@@ -103,9 +112,11 @@ func (l *layout) eachChoice(p Point, do func(feature int)) {
 	}
 }
 
-// hostFits is the hard rule for host pools, where the facts know the limit.
+// hostFits is the hard rule for host pools: within the limit that the facts know, and below what was
+// seen to be too large.
 func (l *layout) hostFits(p Point) bool {
-	return l.facts.HostGB <= 0 || l.pool(p)*float64(l.facts.Ranks) <= l.facts.HostGB+1e-9
+	pool := l.pool(p)
+	return (l.facts.HostGB <= 0 || pool*float64(l.facts.Ranks) <= l.facts.HostGB+1e-9) && l.host.fits(pool)
 }
 
 // admits reports whether a point may be launched at all.

@@ -19,7 +19,6 @@ type Memory struct {
 	cell          float64 // bytes of one bf16 KV token on one rank
 	beforeN       float64
 	afterN        float64
-	cellSeen      bool
 	overhead      *linear // GiB: 1, max running
 	graph         *linear // GiB: 1, largest graph, a feature for each choice of an unordered knob
 	x             sparse
@@ -63,7 +62,7 @@ func (m *Memory) Observe(o Observation) {
 		m.after = running(m.after, o.AfterLoadGiB, m.afterN)
 	}
 	if known(o.KVGiB) && known(o.Tokens) && o.KVGiB > 0 && o.Tokens > 0 {
-		m.cell, m.cellSeen = o.KVGiB*sglang.GiB/o.Tokens/m.l.cellScale(o.Point), true
+		m.cell = o.KVGiB * sglang.GiB / o.Tokens / m.l.cellScale(o.Point)
 	}
 	left := m.budget(o.Point)
 	if known(o.AfterKVGiB) && known(left) {

@@ -9,9 +9,10 @@ const recommendWindows = 4
 // marginPower weighs that chance: what fails in the service costs more than the speed it brought.
 const marginPower = 2.0
 
-// Recommend is the configuration to export now: one that was measured in full, by its posterior and
-// not by its luck, that keeps its distance from the learnt memory line, and is better than the start
-// with some confidence; else the start itself. ok is false when nothing has a value.
+// Recommend is the configuration to export now: one that was measured and not given up early, by its
+// posterior and not by its luck, that keeps its distance from the learnt memory line, and is better than
+// the start with some confidence; else the start itself. Where the start has no value or would hardly
+// survive, it is the best of the others. ok is false when no trial was measured to its end.
 func (s *Search) Recommend() (p Point, ok bool) {
 	best, value := -1, math.Inf(-1)
 	points := s.measured(true)

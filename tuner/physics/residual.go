@@ -98,9 +98,10 @@ func (g *Residual) Observe(o Observation) {
 	}
 }
 
-// judge scores both hypotheses by what they said of a value before it was known (prequential, Dawid
-// 1984): how well a mean fits that was fitted to the same values says little. Both are taken to have
-// heavy tails, so that one odd trial does not decide.
+// judge scores both hypotheses by what the process said of a value before it was fitted to it (after
+// the prequential score, Dawid 1984): how well a mean fits that was fitted to the same values says
+// little. Physics' own coefficients have seen the value by then, which favours physics a little; both
+// are taken to have heavy tails, so that one odd trial does not decide.
 func (g *Residual) judge(o Observation) {
 	if !g.hyp[0].ready(len(g.rows)) || !g.hyp[1].ready(len(g.rows)) {
 		return

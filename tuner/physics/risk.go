@@ -104,7 +104,7 @@ func (k *Risk) Observe(o Observation) {
 	k.x.fit(k.expect, k.jitter())
 }
 
-// running is max-running-requests in units of 1024, as far as the clients can use it.
+// running is max-running-requests in units of 1024; what is allowed beyond 512 is hardly used.
 func (k *Risk) running(p Point) float64 {
 	return math.Min(k.l.or(p, RoleMaxRunning, usualRunning), 512) / 1024
 }

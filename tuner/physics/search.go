@@ -59,6 +59,7 @@ func (s *Search) Observe(o Observation) {
 	tokens, free, sd := s.memory.Predict(o.Point)
 	survive, _ := s.risk.Predict(o.Point, free, sd, math.Max(o.Frac, .3))
 	survive *= s.memory.Start(tokens, free, sd)
+	s.l.host.Observe(s.l.pool(o.Point), o.Status)
 	s.memory.Observe(o)
 	s.risk.Observe(o)
 	if s.failures.blind {
@@ -115,9 +116,9 @@ func (s *Search) survive(p Point, tokens, freeGiB, sdGiB, windows float64) float
 }
 
 func key(p Point) string {
-	b := make([]byte, 0, 2*len(p))
+	b := make([]byte, 0, 4*len(p))
 	for _, v := range p {
-		b = append(b, byte(v), byte(v>>8))
+		b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
 	}
 	return string(b)
 }

@@ -59,7 +59,7 @@ type Knob struct {
 	Kind   Kind
 	Values []float64 // Ordered: the numbers, ascending. Unordered: 0, 1, 2 ... standing for the choices
 	Log    bool      // Ordered: ratios matter, not differences
-	Needs  int       // index of a knob without whose value above 0 this one does nothing, -1 = none
+	Needs  int       // index of a knob without whose value above 0 this one does nothing, -1 = none; that knob needs none itself
 }
 
 // Space is the search space.
@@ -103,8 +103,8 @@ func (s Space) Mask(p, home Point) Point {
 	return out
 }
 
-// Unit is knob i's value at index j on a scale from 0 to 1: by ratio for Log knobs, by rank for
-// short lists of numbers that grow by factors, else by difference.
+// Unit is the value at index j on a scale from 0 to 1: by ratio for Log knobs whose numbers are above
+// 0, by rank for short lists, else by difference.
 func (k Knob) Unit(j int) float64 {
 	n := len(k.Values)
 	low, high, v := k.Values[0], k.Values[n-1], k.Values[j]
@@ -119,8 +119,8 @@ func (k Knob) Unit(j int) float64 {
 	return (v - low) / (high - low)
 }
 
-// byRank reports whether a short list is better spaced by position: its numbers grow by factors
-// (2048, 4096, 8192), or are a mixed list with gaps.
+// byRank reports whether a list is short, and so spaced by position: such lists grow by factors (2048,
+// 4096, 8192) or have gaps, and where they are even it is the same.
 func (k Knob) byRank() bool { return len(k.Values) <= 12 }
 
 // Nearest is the index of the value closest to x.

@@ -1,6 +1,9 @@
 package physics
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Suggestion is the next trial.
 type Suggestion struct {
@@ -23,7 +26,7 @@ type Why struct {
 	Tokens   float64 // KV tokens, Unknown before the first log
 	FreeGiB  float64 // free GPU memory after graphs, Unknown before
 	Teaches  string  // name of the knob the models are least sure of here, "" = none
-	TeachesX float64 // share of the prediction's variance that knob accounts for
+	TeachesX float64 // its share of the variance of all knobs' own effects here
 }
 
 // How much of the full measuring time a trial gets, and when it may be ended early.
@@ -34,8 +37,9 @@ const (
 	abortSDs   = 2.5 // an estimate so many standard deviations of its own noise below the best is hopeless
 )
 
-// Suggest proposes the next trial beside the pending ones (launched elsewhere, no result yet); ok
-// is false when no point is left that may be launched.
+// Suggest proposes the next trial beside the pending ones (launched elsewhere, no result yet). ok is
+// false when no point is found that may be launched: spaces of up to fullSearch points are looked at
+// in full, of larger ones randomSearch draws, should no candidate be admitted.
 func (s *Search) Suggest(pending []Point) (sg Suggestion, ok bool) {
 	a := s.newAcquisition(pending)
 	if len(s.seen) == 0 && a.free(s.l.home) && s.l.admits(s.l.home) {
@@ -50,7 +54,7 @@ func (s *Search) Suggest(pending []Point) (sg Suggestion, ok bool) {
 
 func (s *Search) suggestion(a *acquisition, p Point, kind string) Suggestion {
 	at := s.predict(p, 1)
-	sg := Suggestion{Point: p, Frac: a.frac, Why: Why{
+	sg := Suggestion{Point: slices.Clone(p), Frac: a.frac, Why: Why{
 		Kind: kind, Mean: at.Mean, Spread: at.Spread, OOM: 1 - at.Survive, Crash: at.Crash,
 		Tokens: at.Tokens, FreeGiB: at.FreeGiB,
 	}}

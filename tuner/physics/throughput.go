@@ -93,14 +93,14 @@ func (c *coefficients) at(w *Load, f *features) (y, n, hit float64) {
 	base := w.InputTokens - .5*w.SharedTokens
 	full := c.resident * (base + .5*w.OutputTokens)
 	admit := c.resident * (base + w.OutputTokens*(.15+.6*f.sig))
-	n = math.Max(1, math.Min(f.cap, f.tokens/admit))
-	retract := clamp(n*full/f.tokens*1.2-.97, 0, .6) * c.retract
-	n = math.Min(n, math.Max(f.tokens/full, 1))
-	cache := math.Max(f.tokens-n*full*.8, 0)
+	n = max(1, min(f.cap, f.tokens/admit))
+	retract := max(0, min(.6, n*full/f.tokens*1.2-.97)) * c.retract
+	n = min(n, max(f.tokens/full, 1))
+	cache := max(f.tokens-n*full*.8, 0)
 	device := power(cache/c.set, c.al)
 	total := device
 	if f.host {
-		total = power((cache+math.Max(f.pool-.4*f.tokens, 0))/c.set, c.al)
+		total = power((cache+max(f.pool-.4*f.tokens, 0))/c.set, c.al)
 	}
 	fresh := w.InputTokens - w.SharedTokens*total
 	rest := fresh*c.prefill*(1+c.knee/f.chunk) + w.SharedTokens*(total-device)*c.load
@@ -111,16 +111,17 @@ func (c *coefficients) at(w *Load, f *features) (y, n, hit float64) {
 	if n > f.graph {
 		step = step*1.1 + c.eager
 	}
-	y = math.Log(n * 1000 / (step + n/w.OutputTokens*rest) * math.Max(1-retract, .3))
+	y = math.Log(n * 1000 / (step + n/w.OutputTokens*rest) * max(1-retract, .3))
 	return y, n, total * w.SharedTokens / w.InputTokens
 }
 
-// power is min(1, x^al), 0 at and below 0.
+// power is min(1, x^al), 0 at and below 0. Wild values may take al below 0, where it is 1: a hit ratio
+// above 1 would leave less than nothing to prefill, and no number for the whole.
 func power(x, al float64) float64 {
 	switch {
 	case x <= 0:
 		return 0
-	case x >= 1:
+	case x >= 1 || al <= 0:
 		return 1
 	}
 	return math.Exp(al * math.Log(x))
@@ -164,7 +165,7 @@ func (t *Throughput) logp(x []float64) float64 {
 		y, n, hit := c.at(w, &t.rows[i])
 		sum -= huber((t.value[i] - y) / valueTrust)
 		if known(o.Running) {
-			sum -= huber(math.Log(math.Max(o.Running, 1)/n) / runningTrust)
+			sum -= huber(math.Log(max(o.Running, 1)/n) / runningTrust)
 		}
 		if known(o.HitRatio) {
 			sum -= huber((o.HitRatio - hit) / hitTrust)

@@ -1,4 +1,4 @@
-package host_test
+package hosttest
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"sgtune/host"
 )
 
-func graceful(t *testing.T, f fixture) {
-	p := f.shell(t, `trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done`)
-	firstLine(t, p)
-	stop(t, p, 30*time.Second)
-	if e := wait(t, p); e.Code != 5 || e.Signal != 0 {
+func graceful(t *testing.T, f Fixture) {
+	p := f.Shell(t, `trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done`)
+	FirstLine(t, p)
+	Stop(t, p, 30*time.Second)
+	if e := Wait(t, p); e.Code != 5 || e.Signal != 0 {
 		t.Errorf("%+v, want exit status 5", e)
 	}
 	b, err := p.Log(t.Context(), 0, 100)
@@ -30,20 +30,20 @@ func graceful(t *testing.T, f fixture) {
 }
 
 // stopTree also proves that zombies count as gone: the children are never waited for.
-func stopTree(t *testing.T, f fixture) {
-	p := f.helper(t, "tree")
+func stopTree(t *testing.T, f Fixture) {
+	p := f.Helper(t, "tree")
 	pids := treePIDs(t, p)
-	if list, err := f.Find(t.Context(), f.marker); err != nil || len(list) != 3 {
+	if list, err := f.Find(t.Context(), f.Marker); err != nil || len(list) != 3 {
 		t.Errorf("found %d of 3, %v", len(list), err)
 	}
-	stop(t, p, 0)
+	Stop(t, p, 0)
 	if left := living(append(pids, p.ID().PID)...); len(left) > 0 {
 		t.Errorf("left alive: %v", left)
 	}
-	if e := wait(t, p); e.Signal != 9 || e.OOMKilled {
+	if e := Wait(t, p); e.Signal != 9 || e.OOMKilled {
 		t.Errorf("%+v", e)
 	}
-	if list, err := f.Find(t.Context(), f.marker); err != nil || len(list) != 0 {
+	if list, err := f.Find(t.Context(), f.Marker); err != nil || len(list) != 0 {
 		t.Errorf("found %d afterwards, %v", len(list), err)
 	}
 }
@@ -51,7 +51,7 @@ func stopTree(t *testing.T, f fixture) {
 func treePIDs(t *testing.T, p host.Process) []int {
 	t.Helper()
 	var pids []int
-	if err := json.Unmarshal([]byte(firstLine(t, p)), &pids); err != nil {
+	if err := json.Unmarshal([]byte(FirstLine(t, p)), &pids); err != nil {
 		t.Fatal(err)
 	}
 	if alive := living(pids...); len(alive) != 2 {
@@ -60,34 +60,34 @@ func treePIDs(t *testing.T, p host.Process) []int {
 	return pids
 }
 
-func termIgnored(t *testing.T, f fixture) {
-	p := f.helper(t, "stubborn")
-	firstLine(t, p)
+func termIgnored(t *testing.T, f Fixture) {
+	p := f.Helper(t, "stubborn")
+	FirstLine(t, p)
 	begin := time.Now()
-	stop(t, p, 300*time.Millisecond)
+	Stop(t, p, 300*time.Millisecond)
 	if took := time.Since(begin); took < 300*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
 	}
-	if e := wait(t, p); e.Signal != 9 {
+	if e := Wait(t, p); e.Signal != 9 {
 		t.Errorf("%+v, want signal 9", e)
 	}
 }
 
-func orphans(t *testing.T, f fixture) {
-	p := f.helper(t, "orphans")
-	if e := wait(t, p); e.Code != 0 {
+func orphans(t *testing.T, f Fixture) {
+	p := f.Helper(t, "orphans")
+	if e := Wait(t, p); e.Code != 0 {
 		t.Fatalf("%+v", e)
 	}
 	pids := treePIDs(t, p)
-	stop(t, p, time.Minute) // nobody to ask nicely: no waiting
+	Stop(t, p, time.Minute) // nobody to ask nicely: no waiting
 	if left := living(pids...); len(left) > 0 {
 		t.Errorf("left alive: %v", left)
 	}
 }
 
-func deadController(t *testing.T, f fixture) {
-	cmd := exec.Command(os.Args[0], f.kind, f.dir, filepath.Join(t.TempDir(), "log"), f.marker)
-	cmd.Env = append(os.Environ(), helperEnv+"=controller")
+func deadController(t *testing.T, f Fixture) {
+	cmd := exec.Command(os.Args[0], f.Kind, f.Dir, filepath.Join(t.TempDir(), "log"), f.Marker)
+	cmd.Env = append(os.Environ(), HelperEnv+"=controller")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -116,14 +116,14 @@ func deadController(t *testing.T, f fixture) {
 	} else if err := release(); err != nil {
 		t.Error(err)
 	}
-	list, err := f.Find(t.Context(), f.marker)
+	list, err := f.Find(t.Context(), f.Marker)
 	if err != nil || len(list) != 3 {
 		t.Errorf("found %d of 3, %v", len(list), err)
 	}
 	var pids []int
 	for _, p := range list {
 		pids = append(pids, p.ID().PID)
-		stop(t, p, 0)
+		Stop(t, p, 0)
 	}
 	if !slices.Contains(pids, pid) {
 		t.Errorf("%d is not among %v", pid, pids)
@@ -133,9 +133,9 @@ func deadController(t *testing.T, f fixture) {
 	}
 }
 
-func stopBounded(t *testing.T, f fixture) {
-	p := f.helper(t, "sleep")
-	firstLine(t, p)
+func stopBounded(t *testing.T, f Fixture) {
+	p := f.Helper(t, "sleep")
+	FirstLine(t, p)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	begin := time.Now()
@@ -146,21 +146,21 @@ func stopBounded(t *testing.T, f fixture) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v: want the cause", err)
 	}
-	if e := wait(t, p); e.Signal != 9 {
+	if e := Wait(t, p); e.Signal != 9 {
 		t.Errorf("not even killed: %+v", e)
 	}
 }
 
-func stopTwice(t *testing.T, f fixture) {
-	p := f.helper(t, "stubborn")
-	firstLine(t, p)
+func stopTwice(t *testing.T, f Fixture) {
+	p := f.Helper(t, "stubborn")
+	FirstLine(t, p)
 	first := make(chan struct{})
 	go func() {
 		defer close(first)
-		stop(t, p, time.Hour) // the second one, in a hurry, ends this too
+		Stop(t, p, time.Hour) // the second one, in a hurry, ends this too
 	}()
 	time.Sleep(20 * time.Millisecond)
-	stop(t, p, 0)
+	Stop(t, p, 0)
 	<-first
-	stop(t, p, 0)
+	Stop(t, p, 0)
 }

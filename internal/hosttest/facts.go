@@ -1,9 +1,11 @@
-package host_test
+package hosttest
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,13 +18,15 @@ import (
 	"sgtune/host"
 )
 
-func port(t *testing.T, f fixture) {
-	p := f.helper(t, "listen")
-	n, err := strconv.Atoi(firstLine(t, p))
+func port(t *testing.T, f Fixture) {
+	p := f.Helper(t, "listen")
+	n, err := strconv.Atoi(FirstLine(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, err := f.Reach(t.Context(), n)
+	dials(t, e)
+	e.Dial = nil
 	want := host.Endpoint{Port: n, URL: fmt.Sprintf("http://127.0.0.1:%d", n), Listening: true, Owners: []int{p.ID().PID}}
 	if diff := cmp.Diff(want, e); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
@@ -31,7 +35,7 @@ func port(t *testing.T, f fixture) {
 	if err != nil || free.Port == 0 || free.Port == n || free.Listening {
 		t.Errorf("free port: %+v, %v", free, err)
 	}
-	stop(t, p, 0)
+	Stop(t, p, 0)
 	if e, err = f.Reach(t.Context(), n); e.Listening || e.Owners != nil || err != nil {
 		t.Errorf("after the end: %+v, %v", e, err)
 	}
@@ -40,18 +44,38 @@ func port(t *testing.T, f fixture) {
 	}
 }
 
-func leaseExclusive(t *testing.T, f fixture) {
+// dials makes a connection to a listening port, the way the endpoint says.
+func dials(t *testing.T, e host.Endpoint) {
+	t.Helper()
+	dial := e.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	c, err := dial(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", e.Port))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
+		t.Errorf("the listener said %q, %v", b, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func leaseExclusive(t *testing.T, f Fixture) {
 	before := time.Now().Truncate(time.Second)
 	release, err := f.Lease(t.Context(), "night one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newHost(f.kind, f.dir).Lease(t.Context(), "night two")
+	_, err = f.open(t, f.Dir).Lease(t.Context(), "night two")
 	if !errors.Is(err, host.ErrLeased) || !strings.Contains(err.Error(), `"night one"`) ||
 		!strings.Contains(err.Error(), "since "+before.Format("2006-01-02 15:")) {
 		t.Errorf("second lease: %v", err)
 	}
-	other, err := newHost(f.kind, t.TempDir()).Lease(t.Context(), "elsewhere")
+	other, err := f.open(t, t.TempDir()).Lease(t.Context(), "elsewhere")
 	if err != nil {
 		t.Errorf("another host is blocked: %v", err)
 	} else if err := other(); err != nil {
@@ -70,8 +94,8 @@ func leaseExclusive(t *testing.T, f fixture) {
 	}
 }
 
-func usage(t *testing.T, f fixture) {
-	f.helper(t, "sleep")
+func usage(t *testing.T, f Fixture) {
+	f.Helper(t, "sleep")
 	u, err := f.Usage(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +111,7 @@ func usage(t *testing.T, f fixture) {
 	}
 }
 
-func run(t *testing.T, f fixture) {
+func run(t *testing.T, f Fixture) {
 	c := host.Command{LogPath: filepath.Join(t.TempDir(), "log")}
 	for _, r := range []struct {
 		script, want string
@@ -109,7 +133,7 @@ func run(t *testing.T, f fixture) {
 	}
 }
 
-func runTooLong(t *testing.T, f fixture) {
+func runTooLong(t *testing.T, f Fixture) {
 	c := host.Command{Argv: []string{"sh", "-c", "echo slow; sleep 60 & sleep 60"}, LogPath: filepath.Join(t.TempDir(), "log")}
 	begin := time.Now()
 	e, out, err := host.Run(t.Context(), f, c, 300*time.Millisecond)

@@ -1,0 +1,174 @@
+package hosttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sgtune/host"
+)
+
+// Suite is one kind of host under test.
+type Suite struct {
+	Kind string // "local", "simulated", "remote", "ssh"
+	// New makes a host in a folder; two with one folder are one host. Those that are io.Closers are closed by the
+	// test they were made for.
+	New func(dir string) host.Host
+	// Kept says that processes have a keeper on the host: also found ones have a log and an exit status.
+	Kept bool
+	// Elsewhere says that sgtune is not a process of the host, although in this test it runs on the same machine.
+	Elsewhere bool
+}
+
+// Conform runs the conformance suite, which every kind of host must pass.
+func Conform(t *testing.T, s Suite) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Fixture)
+	}{
+		{"exit facts", exitFacts},
+		{"a program that does not exist", noProgram},
+		{"argv arrives intact", argvIntact},
+		{"environment", environment},
+		{"log by offset", logOffset},
+		{"log is appended and starts at this process", logAppend},
+		{"started process is found by its marker", foundByMarker},
+		{"renamed process is found by its sister", renamed},
+		{"sgtune itself is never found", neverSelf},
+		{"grace lets it end by itself", graceful},
+		{"stop ends the group and marked strangers", stopTree},
+		{"TERM ignored then killed", termIgnored},
+		{"children of a dead leader", orphans},
+		{"left by a dead sgtune", deadController},
+		{"stop is bounded by its context", stopBounded},
+		{"stop twice", stopTwice},
+		{"identity", identity},
+		{"port", port},
+		{"lease is exclusive", leaseExclusive},
+		{"usage", usage},
+		{"run", run},
+		{"run too long", runTooLong},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, NewFixture(t, s))
+		})
+	}
+}
+
+var markers atomic.Int64
+
+// NewMarker is a marker no other test has.
+func NewMarker() string { return fmt.Sprintf("hosttest-%d-%d", os.Getpid(), markers.Add(1)) }
+
+// Fixture is a host in a folder of one test.
+type Fixture struct {
+	host.Host
+	Suite
+	Dir, Marker string
+}
+
+// NewFixture makes a host for a test.
+func NewFixture(t *testing.T, s Suite) Fixture {
+	t.Helper()
+	f := Fixture{Suite: s, Dir: t.TempDir(), Marker: NewMarker()}
+	f.Host = f.open(t, f.Dir)
+	return f
+}
+
+// open makes a host and sees to it that it is closed.
+func (f Fixture) open(t *testing.T, dir string) host.Host {
+	t.Helper()
+	h := f.New(dir)
+	if c, ok := h.(io.Closer); ok {
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return h
+}
+
+// Launch starts c, and sees to it that nothing of it outlives the test.
+func (f Fixture) Launch(t *testing.T, c host.Command) host.Process {
+	t.Helper()
+	if c.LogPath == "" {
+		c.LogPath = filepath.Join(t.TempDir(), "log")
+	}
+	p, err := f.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { Stop(t, p, 0) })
+	return p
+}
+
+// Helper starts one of the helper programs.
+func (f Fixture) Helper(t *testing.T, name string, args ...string) host.Process {
+	t.Helper()
+	return f.Launch(t, host.Command{
+		Argv: append([]string{os.Args[0]}, args...), Env: map[string]string{HelperEnv: name}, Marker: f.Marker,
+	})
+}
+
+// Shell starts a script.
+func (f Fixture) Shell(t *testing.T, script string) host.Process {
+	t.Helper()
+	return f.Launch(t, host.Command{Argv: []string{"sh", "-c", script}, Marker: f.Marker})
+}
+
+// Stop stops a process; an error fails the test.
+func Stop(t *testing.T, p host.Process, grace time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := p.Stop(ctx, grace); err != nil {
+		t.Error(err)
+	}
+}
+
+// Wait waits for the end of a process.
+func Wait(t *testing.T, p host.Process) host.Exit {
+	t.Helper()
+	select {
+	case <-p.Done():
+		return p.Exit()
+	case <-time.After(20 * time.Second):
+		t.Fatal("process did not end")
+		return host.Exit{}
+	}
+}
+
+// FirstLine waits for the first complete line of the log.
+func FirstLine(t *testing.T, p host.Process) string {
+	t.Helper()
+	for range 2000 {
+		b, err := p.Log(t.Context(), 0, 64<<10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, _, ok := bytes.Cut(b, []byte("\n")); ok {
+			return string(line)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("nothing in the log")
+	return ""
+}
+
+// living lists those of the pids that are neither ended nor zombies.
+func living(pids ...int) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return err != nil || bytes.Contains(b, []byte(") Z "))
+	})
+}
