@@ -15,14 +15,22 @@ func understood(s *Study, in CheckInput) []Section {
 	return []Section{
 		{Title: "Server", Rows: serverRows(s, in.Server)},
 		{Title: "Space", Rows: spaceRows(s)},
-		{Title: "Workload", Rows: append([]Row{
-			{"file", filepath.Base(s.Workload.File)},
-			{"load levels", fmt.Sprintf("%s clients", join(s.Workload.Concurrency))},
-			{"a level ends", fmt.Sprintf("at an interval of ±%s%%, at the latest after %s behind its warm-up", sglang.FormatValue(100*s.Workload.Target), FormatDuration(s.Workload.Cap))},
-		}, in.Workload...)},
+		{Title: "Workload", Rows: workloadRows(s, in)},
 		{Title: "Measuring", Rows: measureRows(s, in)},
 		{Title: "Ending", Rows: endRows(s)},
 	}
+}
+
+func workloadRows(s *Study, in CheckInput) []Row {
+	rows := []Row{
+		{"file", filepath.Base(s.Workload.File)},
+		{"load levels", fmt.Sprintf("%s clients", join(s.Workload.Concurrency))},
+		{"a level ends", fmt.Sprintf("at an interval of ±%s%%, at the latest after %s behind its warm-up", sglang.FormatValue(100*s.Workload.Target), FormatDuration(s.Workload.Cap))},
+	}
+	if s.Workload.Total > 0 {
+		rows = append(rows, Row{"whole job", plural(s.Workload.Total, "request", "requests") + ": results say its hours, now and after"})
+	}
+	return append(rows, in.Workload...)
 }
 
 func serverRows(s *Study, installed string) []Row {
@@ -75,15 +83,11 @@ func spaceRows(s *Study) []Row {
 
 func measureRows(s *Study, in CheckInput) []Row {
 	objective := s.Objective.Metric
-	if slo := s.Objective.SLO; slo != (SLO{}) {
-		var limits []string
-		if slo.TTFTP95 > 0 {
-			limits = append(limits, "p95 TTFT "+FormatDuration(slo.TTFTP95))
-		}
-		if slo.TPOTP95 > 0 {
-			limits = append(limits, "p95 TPOT "+FormatDuration(slo.TPOTP95))
-		}
+	if limits := s.Objective.SLO.limits(); len(limits) > 0 {
 		objective += " where " + strings.Join(limits, " and ") + " hold"
+		if len(limits) == 1 {
+			objective += "s"
+		}
 	}
 	return []Row{
 		{"objective", objective},

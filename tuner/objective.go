@@ -19,6 +19,20 @@ type SLO struct {
 	TTFTP95, TPOTP95, E2EP95 time.Duration
 }
 
+// limits says each limit in words: "p95 TTFT 30 s".
+func (s SLO) limits() []string {
+	var list []string
+	for _, l := range []struct {
+		of    string
+		limit time.Duration
+	}{{"TTFT", s.TTFTP95}, {"TPOT", s.TPOTP95}, {"E2E", s.E2EP95}} {
+		if l.limit > 0 {
+			list = append(list, "p95 "+l.of+" "+FormatDuration(l.limit))
+		}
+	}
+	return list
+}
+
 // Met reports whether a level meets the limits. Answers of a single token have no time between tokens, so no
 // limit on that is broken by them.
 func (s SLO) Met(l trial.Level) bool {

@@ -183,7 +183,7 @@ func (s *codedSpace) measured(o *physics.Observation, p Problem, t *trial.Trial)
 	case p.Objective.Metric != "goodput" && sd > 0:
 		o.RelSD = math.Max(sd*s.paired, leastNoise)
 	}
-	o.Running = finite(running(t))
+	o.Running = finite(RanAtOnce(t))
 	if r.Tokens.Prompt > 0 {
 		o.HitRatio = r.CacheHitRatio
 	}
@@ -239,9 +239,9 @@ func pairedShare(history []*trial.Trial) float64 {
 // normal975 is the 97.5th percentile of the normal distribution: half a 95% interval in standard errors.
 const normal975 = 1.96
 
-// running is how many requests ran at once while the value was measured: the server's own mean where
-// it was read, else the most it printed, which never exceeds the requests in flight.
-func running(t *trial.Trial) float64 {
+// RanAtOnce is how many requests the server ran at once, on average, at the load level of a trial's value: its own
+// mean where it was read, else the most it printed, which never exceeds the requests in flight; 0 when not known.
+func RanAtOnce(t *trial.Trial) float64 {
 	r := bestReport(t)
 	if r != nil && r.Server != nil && r.Server.RunningMean != nil {
 		return *r.Server.RunningMean

@@ -141,8 +141,8 @@ func figures(r *tuner.Record, t *trial.Trial) []string {
 	case text == "":
 		return []string{"nothing was measured"}
 	}
-	if t.MaxRunning > 0 {
-		text += fmt.Sprintf("; %s ran at once", web.Number(t.MaxRunning))
+	if ran := tuner.RanAtOnce(t); ran > 0 {
+		text += fmt.Sprintf("; %.0f ran at once", ran)
 	}
 	out := []string{text}
 	for _, l := range t.Levels {

@@ -124,8 +124,8 @@ func (t *terminal) resultText(tr *trial.Trial) string {
 		return ""
 	}
 	parts := []string{fmt.Sprintf("trial %d %s", tr.Number, t.outcomeText(tr))}
-	if tr.Value != nil && tr.MaxRunning > 0 && tr.State == trial.Complete {
-		parts = append(parts, fmt.Sprintf("%.0f requests ran at once", tr.MaxRunning))
+	if ran := tuner.RanAtOnce(tr); tr.Value != nil && ran > 0 && tr.State == trial.Complete {
+		parts = append(parts, fmt.Sprintf("%.0f requests ran at once", ran))
 	}
 	if tr.Void != "" {
 		parts = append(parts, "void, it does not count: "+tr.Void)

@@ -80,8 +80,24 @@ type Fixture struct {
 func NewFixture(t *testing.T, s Suite) Fixture {
 	t.Helper()
 	f := Fixture{Suite: s, Dir: t.TempDir(), Marker: NewMarker()}
+	if s.Kept {
+		t.Cleanup(func() { removeKept(t, f.Dir) })
+	}
 	f.Host = f.open(t, f.Dir)
 	return f
+}
+
+// removeKept removes a folder in which keepers may still write a last word about groups that have just ended.
+func removeKept(t *testing.T, dir string) {
+	t.Helper()
+	var err error
+	for range 500 {
+		if err = os.RemoveAll(dir); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error(err)
 }
 
 // open makes a host and sees to it that it is closed.
