@@ -177,8 +177,10 @@ func (l *Loop) unconfirmed(h History) *Verdict {
 func verdictText(s *Study, v *Verdict) string {
 	values := fmt.Sprintf("%s against the baseline's %s", s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue))
 	tail := v.jobText()
+	shown := " could have shown " + percent(v.Detectable)
 	if s.Objective.Metric == "concurrency" { // launches that agree on a level have an interval of no width
-		tail += fmt.Sprintf(" (counted in load levels: of %s the highest that holds the SLO)", join(s.Workload.Concurrency))
+		tail += inLevels(s.Workload.Concurrency, v)
+		shown = ""
 	}
 	if lossyConfig(s.Baseline) {
 		tail += " (the baseline is lossy: its answers may be worse than bf16's)"
@@ -191,11 +193,20 @@ func verdictText(s *Study, v *Verdict) string {
 		return fmt.Sprintf("%s: trial %d makes %s, %s, 95%% interval %s to %s, %d launches each%s",
 			v.Answer, v.Trial, values, percent(v.Gain), percent(*v.Low), percent(*v.High), v.Launches, tail)
 	case benchmark.AnswerNoDifference:
-		return fmt.Sprintf("no difference found: trial %d makes %s, %s, 95%% interval %s to %s; %d launches each could have shown %s%s%s",
-			v.Trial, values, percent(v.Gain), percent(*v.Low), percent(*v.High), v.Launches, percent(v.Detectable), tail, keepText)
+		return fmt.Sprintf("no difference found: trial %d makes %s, %s, 95%% interval %s to %s; %d launches each%s%s%s",
+			v.Trial, values, percent(v.Gain), percent(*v.Low), percent(*v.High), v.Launches, shown, tail, keepText)
 	}
 	return fmt.Sprintf("not confirmed: trial %d makes %s (%s), but only %s of each side; an answer needs %d%s",
 		v.Trial, values, percent(v.Gain), plural(v.Launches, "launch", "launches"), leastPairs, tail)
+}
+
+// inLevels says what a value in whole load levels means.
+func inLevels(levels []int, v *Verdict) string {
+	text := fmt.Sprintf(" (counted in load levels: of %s the highest that holds the SLO", join(levels))
+	if top := float64(slices.Max(levels)); v.Value >= top && v.BaselineValue >= top {
+		text += "; both hold the highest: higher ones would tell them apart"
+	}
+	return text + ")"
 }
 
 // keepText ends a verdict after which nothing is to be changed.
