@@ -46,10 +46,11 @@ type Guard struct {
 
 	start     time.Time
 	swapStart int64
-	beat      time.Time // modification time of the heartbeat file when last seen
-	beatAt    time.Time // when it last changed, by our clock: the file's own time may be another machine's
-	nextLook  time.Time // of the slow looks: heartbeat, cgroups
-	alive     bool      // the main process lived when last seen
+	beat      time.Time     // modification time of the heartbeat file when last seen
+	beatAt    time.Time     // when it last changed, by our clock: the file's own time may be another machine's
+	nextLook  time.Time     // of the slow looks: heartbeat, cgroups
+	alive     bool          // the main process lived when last seen
+	haste     time.Duration // what the verdict may take before a kill for memory, in real time
 
 	verdict GuardVerdict
 	trouble error     // what could not be killed or written
@@ -110,7 +111,7 @@ func NewGuard(l *Local, opts GuardOptions) (*Guard, error) {
 func newGuard(opts GuardOptions, root fs.FS, clock guardClock, target guardTarget) *Guard {
 	memory := &memoryWatch{root: root, pid: opts.ID.PID}
 	return &Guard{
-		opts: opts, clock: clock, memory: memory, target: target,
+		opts: opts, clock: clock, memory: memory, target: target, haste: verdictHaste,
 		record: newRecorder(opts, root, clock),
 	}
 }

@@ -131,6 +131,12 @@ func TestGuardEndsARealTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Stop(context.Background(), 0) })
+	for range 1000 { // on a slow machine the shell needs its time to start both children
+		if all, err := l.Find(t.Context(), marker); err != nil || len(all) >= 3 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	dir := t.TempDir()
 	g, err := NewGuard(l, GuardOptions{
 		ID: p.ID(), MinFree: -1, TimeLimit: 1500 * time.Millisecond, Grace: 100 * time.Millisecond,

@@ -162,7 +162,9 @@ func TestGuardDecides(t *testing.T) {
 			if c.set != nil {
 				c.set(t, s, &c.opts)
 			}
-			v, err := newGuard(c.opts, s.root, s, s).Run(t.Context())
+			g := newGuard(c.opts, s.root, s, s)
+			g.haste = verdictLeisure // a disk that is slow in a test run is not what is tested
+			v, err := g.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -58,7 +58,7 @@ func (g *Guard) look(ctx context.Context) time.Duration {
 		if g.verdict.Reason == "" {
 			g.decide(reason, text, limit, figure, m)
 		}
-		g.kill(ctx, verdictHaste)
+		g.kill(ctx, g.haste)
 		return 0
 	}
 	now := g.clock.Now()
@@ -136,7 +136,7 @@ func (g *Guard) ask(ctx context.Context, reason GuardReason, text string, limit,
 		g.kill(ctx, verdictLeisure)
 		return
 	}
-	wait := g.announce(verdictHaste)
+	wait := g.announce(g.haste)
 	err := g.target.terminate() // one that cannot be asked is killed all the same
 	g.until = g.clock.Now().Add(g.opts.Grace)
 	g.trouble = errors.Join(g.trouble, err, wait())

@@ -111,7 +111,7 @@ func randomResult(r *rand.Rand, config map[string]any) map[string]any {
 	obs := map[string]any{"config": config, "log": log}
 	obs["status"] = []string{"ok", "aborted", "started", "start_crash", "start_oom", "load_oom", "host_oom"}[r.IntN(7)]
 	if obs["status"] == "ok" || r.IntN(2) == 0 {
-		obs["value"] = []float64{-5, 0, 1e-9, 100, 110, 120, 1e14}[r.IntN(7)]
+		obs["value"] = []float64{0, 1e-12, 1e-9, 100, 110, 120, mostValue}[r.IntN(7)]
 	}
 	if r.IntN(2) == 0 {
 		obs["frac"], obs["cost_min"] = r.Float64(), 30*r.Float64()
