@@ -85,7 +85,9 @@ func TestSleepDiscardsTheLevel(t *testing.T) {
 }
 
 // measured reports whether nothing but this machine's own load spoils a report.
-func measured(r *benchmark.Report) bool { return r.Valid || r.Invalid == benchmark.InvalidClientLimited }
+func measured(r *benchmark.Report) bool {
+	return r.Valid || r.Invalid == benchmark.InvalidClientLimited
+}
 
 func onlyAt(n int, d time.Duration) func(int) time.Duration {
 	return func(times int) time.Duration {
