@@ -10,7 +10,7 @@ export CGO_ENABLED = 1
 
 # make test-long  five quickstart nights, whose last output is kept in docs/nights.txt, and twenty nights of each study in
 #                 virtual time (docs/search-nights.md)
-.PHONY: build agent test check test-all test-nights test-hosts test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
+.PHONY: build agent test check test-all test-nights test-hosts test-slurm test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
 build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
 
@@ -58,6 +58,10 @@ test-nights:
 test-hosts:
 	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/hosts/
 
+# a host in a job of a real Slurm, directly and through ssh; needs Slurm's daemons and root
+test-slurm:
+	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/slurm/
+
 # the load generator against a mock server that counts what really happened
 test-replay:
 	$(GO) test -timeout 10m -v ./test/replay/
@@ -74,7 +78,7 @@ test-sglang:
 
 # the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/slurm' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
 	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
@@ -84,7 +88,7 @@ test-long:
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	test/diagnose-speed.sh
 
-test-all: test-nights test-hosts test-replay test-search test-sglang test-rest
+test-all: test-nights test-hosts test-slurm test-replay test-search test-sglang test-rest
 
 clean:
 	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS

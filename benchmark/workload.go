@@ -113,6 +113,20 @@ func (w *Workload) Longest(q float64) *Workload {
 	return part
 }
 
+// Doubled is each row twice and alone: the prompts share nothing, and every second one asks for at most short tokens,
+// so that somebody always ends and prefill goes on while the rest decodes.
+func (w *Workload) Doubled(short int) *Workload {
+	rows := make([]Row, 0, 2*w.Len())
+	for _, r := range w.All() {
+		r.HashIDs = nil
+		brief := r
+		r.Number, brief.Number = len(rows), len(rows)+1
+		brief.OutputTokens = min(r.OutputTokens, short)
+		rows = append(rows, r, brief)
+	}
+	return NewWorkload(rows, 0)
+}
+
 // copy is a workload with the same description and rows of its own to be set. Dropped rows belong to
 // the file, not to a part of it.
 func (w *Workload) copy() *Workload {

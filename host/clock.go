@@ -24,6 +24,14 @@ func NewClock(origin time.Time, scale float64) *Clock {
 	return &Clock{origin: origin, start: start, scale: scale, slept: func() time.Duration { return sleptSince(start) }}
 }
 
+// NewClockSlept is NewClock with another witness of how much real time the machine has slept since: for tests of a
+// clock that jumps. slept is negative where the time of day was put back.
+func NewClockSlept(origin time.Time, scale float64, slept func() time.Duration) *Clock {
+	c := NewClock(origin, scale)
+	c.slept = slept
+	return c
+}
+
 // Now is the host's time.
 func (c *Clock) Now() time.Time {
 	return c.origin.Add(time.Duration(float64(time.Since(c.start))*c.scale) + time.Duration(c.ahead.Load()))

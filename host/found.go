@@ -98,6 +98,9 @@ func (f *found) Exit() Exit {
 
 // Stop ends this one process; see Process. If its identity no longer holds it is gone already.
 func (f *found) Stop(ctx context.Context, grace time.Duration) error {
+	if s, ok := alive(f.id, f.host.boot); ok {
+		f.host.note([]candidate{{s, f.id.Marker}})
+	}
 	if grace > 0 && ctx.Err() == nil {
 		if err := f.terminate(ctx, grace); err != nil {
 			return err

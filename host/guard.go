@@ -52,6 +52,8 @@ type Guard struct {
 	alive     bool          // the main process lived when last seen
 	haste     time.Duration // what the verdict may take before a kill for memory, in real time
 
+	usualLine bool // MinFree follows from the memory that there is
+
 	verdict GuardVerdict
 	trouble error     // what could not be killed or written
 	until   time.Time // end of the grace once the trial was asked to end
@@ -72,7 +74,8 @@ type guardTarget interface {
 	protect(ctx context.Context, all bool) error // makes the kernel prefer the trial's processes as victims
 }
 
-// NewGuard checks the options and finds the process. The host is the machine this program runs on.
+// NewGuard checks the options and finds the process; the error wraps ErrNoProcess when that has ended already. The host
+// is the machine this program runs on.
 func NewGuard(l *Local, opts GuardOptions) (*Guard, error) {
 	if opts.ID.PID <= 1 {
 		return nil, fmt.Errorf("guard: %d is no process id of a trial", opts.ID.PID)
@@ -82,7 +85,7 @@ func NewGuard(l *Local, opts GuardOptions) (*Guard, error) {
 	}
 	s, err := readStat(opts.ID.PID)
 	if err != nil {
-		return nil, fmt.Errorf("guard: find process %d: %w", opts.ID.PID, err)
+		return nil, fmt.Errorf("guard: %w: pid %d: %w", ErrNoProcess, opts.ID.PID, err)
 	}
 	if opts.ID.StartTicks == 0 {
 		opts.ID.StartTicks = s.startTicks
@@ -91,7 +94,7 @@ func NewGuard(l *Local, opts GuardOptions) (*Guard, error) {
 		opts.ID.BootID = l.boot
 	}
 	if s.startTicks != opts.ID.StartTicks || opts.ID.BootID != l.boot {
-		return nil, fmt.Errorf("guard: process %d is not the one that was meant: its number was given to another", opts.ID.PID)
+		return nil, fmt.Errorf("guard: %w: pid %d was given to another", ErrNoProcess, opts.ID.PID)
 	}
 	if opts.ID.PGID == 0 {
 		opts.ID.PGID = s.pgrp
@@ -105,6 +108,7 @@ func NewGuard(l *Local, opts GuardOptions) (*Guard, error) {
 	}
 	g := newGuard(opts, rootFS, clock, &guardedGroup{process: process{host: l, id: opts.ID}})
 	g.record.procs = &procWatch{host: l, id: opts.ID}
+	g.memory.main = func() int { return l.containerPID(opts.ID.Marker) }
 	return g, nil
 }
 
@@ -123,6 +127,11 @@ func (g *Guard) Run(ctx context.Context) (GuardVerdict, error) {
 	if err := g.begin(ctx); err != nil {
 		return g.verdict, err
 	}
+	return g.run(ctx)
+}
+
+// run is Run after begin.
+func (g *Guard) run(ctx context.Context) (GuardVerdict, error) {
 	work, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { g.record.readGPUs(work) })
@@ -138,6 +147,7 @@ func (g *Guard) Run(ctx context.Context) (GuardVerdict, error) {
 	return g.verdict, err
 }
 
+// begin takes what the rest is compared with. When it has succeeded the guard is fit to watch.
 func (g *Guard) begin(ctx context.Context) error {
 	g.start = g.clock.Now()
 	g.beatAt, g.nextLook = g.start, g.start
@@ -149,7 +159,8 @@ func (g *Guard) begin(ctx context.Context) error {
 	}
 	g.swapStart = m.Swap
 	if g.opts.MinFree == 0 {
-		g.opts.MinFree = DefaultGuardLine(g.memory.size(m.Total))
+		g.usualLine = true
+		g.drawLine(m)
 	}
 	g.verdict = GuardVerdict{
 		PID: g.opts.ID.PID, Marker: g.opts.ID.Marker, Started: g.start, MinFree: g.opts.MinFree, Before: m,
@@ -166,6 +177,15 @@ func (g *Guard) begin(ctx context.Context) error {
 		g.verdict.ProtectProblem = err.Error() // an ordinary user may not lower its own score: no reason to stop
 	}
 	return nil
+}
+
+// drawLine sets the line that follows from the memory there is. It is drawn again when the limits are read again: a
+// container comes later than its guard.
+func (g *Guard) drawLine(m GuardMemoryReading) {
+	if g.usualLine && m.Total > 0 {
+		g.opts.MinFree = DefaultGuardLine(g.memory.size(m.Total))
+		g.verdict.MinFree = g.opts.MinFree
+	}
 }
 
 // TouchHeartbeat says that the tuner lives: it sets the file's modification time and creates the file when it

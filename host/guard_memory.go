@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math"
@@ -15,6 +16,7 @@ const exactly = math.MaxInt64
 type memoryWatch struct {
 	root   fs.FS
 	pid    int
+	main   func() int     // the main process of its container, whose limits count then; 0 or nil = none
 	groups []limitedGroup // those with a limit, in all hierarchies
 	count  string         // file with the kill counter of the process's own group, "" = none
 }
@@ -29,7 +31,11 @@ type limitedGroup struct {
 // refresh finds the cgroups of the process and their limits again: both may change while it lives. Those of a
 // process that is gone stay as they were, for what it left behind is still in them.
 func (w *memoryWatch) refresh() {
-	self, err := fs.ReadFile(w.root, path.Join("proc", strconv.Itoa(w.pid), "cgroup"))
+	pid := w.pid
+	if w.main != nil {
+		pid = cmp.Or(w.main(), pid)
+	}
+	self, err := fs.ReadFile(w.root, path.Join("proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return
 	}

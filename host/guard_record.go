@@ -99,7 +99,7 @@ func (r *guardRecorder) run(ctx context.Context) {
 
 func (r *guardRecorder) sample(ctx context.Context, memory *memoryWatch) GuardSample {
 	now := r.clock.Now()
-	s := GuardSample{At: now, BusyCores: -1}
+	s := GuardSample{At: now, BusyCores: -1, Cores: coreCount(r.root)}
 	memory.refresh()
 	s.Memory, _ = memory.read(exactly) // all unknown where it cannot be read
 	s.GroupKills = memory.kills()

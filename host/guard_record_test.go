@@ -200,7 +200,7 @@ func TestNewGuardRefuses(t *testing.T) {
 	}{
 		{"no process", GuardOptions{}, "no process id"},
 		{"init", GuardOptions{ID: ID{PID: 1}}, "no process id"},
-		{"gone", GuardOptions{ID: ID{PID: 1 << 30}}, "find process"},
+		{"gone", GuardOptions{ID: ID{PID: 1 << 30}}, "no such process"},
 		{"another process", GuardOptions{ID: ID{PID: os.Getpid(), StartTicks: self.startTicks + 1}}, "given to another"},
 		{"another boot", GuardOptions{ID: ID{PID: os.Getpid(), BootID: "x"}}, "given to another"},
 		{"its own group", GuardOptions{ID: ID{PID: os.Getpid()}}, "not the trial's own"},

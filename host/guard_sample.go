@@ -19,6 +19,7 @@ type GuardSample struct {
 	Refaults     int64          `json:"refaults"`           // file pages read again after they were dropped, since boot: page cache is too small while it rises
 	Load         float64        `json:"load"`               // load average of one minute
 	BusyCores    float64        `json:"busy_cores"`         // of the machine since the sample before, -1 in the first
+	Cores        int            `json:"cores"`              // of the machine, 0 unknown
 	Pressure     *GuardPressure `json:"pressure,omitempty"` // nil where the kernel has no /proc/pressure
 	OOMKills     int64          `json:"oom_kills"`          // of the machine since boot
 	GroupKills   int64          `json:"cgroup_oom_kills"`   // of the trial's cgroup
@@ -101,6 +102,21 @@ func (s *GuardSample) readSystem(root fs.FS) {
 		}
 	}
 	s.Pressure = readPressure(root)
+}
+
+// coreCount is the number of cores that are switched on, 0 where it cannot be read.
+func coreCount(root fs.FS) int {
+	b, err := fs.ReadFile(root, "proc/stat")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		if len(line) > 3 && bytes.HasPrefix(line, []byte("cpu")) && line[3] >= '0' && line[3] <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // busyTicks is the time that all cores together were at work since boot, in hundredths of a second: the first line of

@@ -62,7 +62,7 @@ func (t *guardedGroup) seen(ctx context.Context, strays bool) ([]procStat, error
 
 func (t *guardedGroup) left(ctx context.Context) (bool, error) {
 	list, err := t.list(ctx)
-	return len(list) > 0, err
+	return len(list) > 0 || t.host.holdsContainer(t.id.Marker), err
 }
 
 func (t *guardedGroup) terminate() error { return signal(t.id.PID, t.id.StartTicks, syscall.SIGTERM) }
@@ -71,7 +71,7 @@ func (t *guardedGroup) kill(ctx context.Context) error {
 	if t.alive() { // the number is ours for certain: the whole group in one go, without a look at anything else
 		_ = syscall.Kill(-t.id.PGID, syscall.SIGKILL)
 	}
-	return end(ctx, t.name(), t.list)
+	return errors.Join(end(ctx, t.name(), t.list), t.host.clearContainers(ctx, t.id.Marker))
 }
 
 // protect marks the trial's processes as the kernel's first victims. What they start later inherits it, so the first

@@ -71,6 +71,14 @@ type GuardVerdict struct {
 	ProtectProblem  string    `json:"protect_problem,omitempty"`  // why the kernel was not told whom to prefer
 }
 
+// overBefore is the verdict of a guard whose trial had ended before the first look.
+func overBefore(id ID, now time.Time) GuardVerdict {
+	return GuardVerdict{
+		PID: id.PID, Marker: id.Marker, Started: now, Reason: GuardOver, At: now, Ended: now, Detail: "it had ended before the guard's first look",
+		Before: unknownMemory, Then: unknownMemory, Lowest: -1, OOMKillsBefore: -1, OOMKills: -1,
+	}
+}
+
 // ReadGuardVerdict reads the file of a guard; fs.ErrNotExist as long as it has none.
 func ReadGuardVerdict(path string) (GuardVerdict, error) {
 	b, err := os.ReadFile(path)

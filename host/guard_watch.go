@@ -70,7 +70,7 @@ func (g *Guard) look(ctx context.Context) time.Duration {
 		}
 		return min(g.interval(free), g.until.Sub(now))
 	}
-	if !now.Before(g.nextLook) {
+	if !now.Before(g.nextLook) || !g.alive { // a dying trial is followed closely, for others wait for the guard
 		g.nextLook = now.Add(slowLook)
 		g.slow(ctx, now, m)
 	}
@@ -104,6 +104,7 @@ func (g *Guard) breach(m GuardMemoryReading) (reason GuardReason, text string, l
 // slow does what once a second is enough for.
 func (g *Guard) slow(ctx context.Context, now time.Time, m GuardMemoryReading) {
 	g.memory.refresh()
+	g.drawLine(m)
 	if !g.alive {
 		if left, err := g.target.left(ctx); err == nil && !left { // a list that cannot be read is read again
 			g.decide(GuardOver, "nothing of the trial lives", 0, 0, m)

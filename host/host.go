@@ -18,7 +18,7 @@ type Host interface {
 	// is not tied to ctx: it lives until it ends or Stop is called.
 	Start(ctx context.Context, c Command) (Process, error)
 	// Find lists every living process (zombies are gone) whose environment carries
-	// MarkerEnv=marker; an empty marker finds all marked ones.
+	// MarkerEnv=marker; an empty marker finds all marked ones. Containers of trials are listed too, also stopped ones.
 	Find(ctx context.Context, marker string) ([]Process, error)
 	// Usage reads GPUs and memory now. Missing GPU facts are not an error: Usage.GPUNote says why.
 	Usage(ctx context.Context) (Usage, error)
@@ -39,6 +39,10 @@ type Command struct {
 	Dir     string            // working directory, "" = sgtune's own
 	LogPath string            // file that receives stdout and stderr together (appended)
 	Marker  string            // value of MarkerEnv, "" = no marker (before, after, finish)
+	// Container has Argv run in a container; Marker is needed then. The process is its holder: it prints the container's
+	// log, passes SIGTERM on and ends as the container does. nil = no container.
+	Container *Container
+	Guard     *GuardLimits // the process is guarded within these, or it is not started; a Simulated has no guard. nil = none
 }
 
 // ID proves which process is meant: a pid alone can be reused.
@@ -49,6 +53,7 @@ type ID struct {
 	StartTicks uint64   `json:"start_ticks"` // field 22 of /proc/PID/stat
 	Marker     string   `json:"marker,omitempty"`
 	Argv       []string `json:"argv,omitempty"`
+	Container  string   `json:"container,omitempty"` // name of a found container; PID is 0 when nothing in it runs
 }
 
 // Process is one process on a host, either started here or found by its marker.
@@ -82,6 +87,7 @@ type Usage struct {
 	GPUs           []GPU
 	GPUNote        string // why GPUs is empty ("no GPU facts: …"), "" when it is not
 	BootID         string // of the running kernel: another one is another start of the machine
+	Kernel         string // release of the kernel, "" unknown
 	MemTotal       int64  // bytes
 	MemAvailable   int64  // bytes, MemAvailable of /proc/meminfo
 	CgroupHeadroom int64  // bytes left under the strictest cgroup limit, -1 without one

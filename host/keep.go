@@ -38,13 +38,14 @@ func KeepMain(ctx context.Context, l *Local, folder string) error {
 	signals.Notify(deaf, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defer signals.Stop(deaf)
 
-	p, err := keepStart(ctx, l, f)
+	p, g, err := keepStart(ctx, l, f)
 	if err != nil {
 		if told := writeWhole(f.path("failed"), []byte(err.Error())); told != nil {
 			return fmt.Errorf("keep %s: %w, which could not be told: %w", folder, err, told)
 		}
 		return nil
 	}
+	guarded := guardInBackground(ctx, g)
 	<-p.Done()
 	started, _ := p.(*process) // the only kind that Local starts
 	e := keptExit{Exit: p.Exit(), GroupGone: started.groupGone.Load()}
@@ -54,34 +55,39 @@ func KeepMain(ctx context.Context, l *Local, folder string) error {
 	if err := keepExit(ctx, f, e); err != nil {
 		return fmt.Errorf("keep %s: %w", folder, err)
 	}
-	if e.GroupGone || p.ID().Marker == "" {
-		return nil
+	if !e.GroupGone && p.ID().Marker != "" {
+		err = linger(ctx, f, started, e)
 	}
-	return linger(ctx, f, started, e)
+	return errors.Join(err, guarded())
 }
 
-// keepStart starts the command of the folder once in the folder's life.
-func keepStart(ctx context.Context, l *Local, f runFolder) (Process, error) {
+// keepStart starts the command of the folder once in the folder's life, with the guard that it asks for. A command that
+// cannot be guarded is none that was started.
+func keepStart(ctx context.Context, l *Local, f runFolder) (Process, *Guard, error) {
 	if f.has("begun") {
-		return nil, errors.New("start: the keeper died while it started the command; whether it runs is not known")
+		return nil, nil, errors.New("start: the keeper died while it started the command; whether it runs is not known")
 	}
 	var c wireCommand
 	if err := f.read("command", &c); err != nil {
-		return nil, fmt.Errorf("start: %w", err)
+		return nil, nil, fmt.Errorf("start: %w", err)
 	}
 	if err := errors.Join(f.reserve(), writeWhole(f.path("begun"), nil)); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		return nil, nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
 	}
 	p, err := l.Start(ctx, c.command(f.path("log")))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := f.write("id", p.ID()); err != nil {
+	g, err := keepGuard(ctx, l, f, c, p.ID())
+	if err == nil {
+		err = f.write("id", p.ID())
+	}
+	if err != nil {
 		stop, cancel := context.WithTimeout(ctx, runStopTime)
 		defer cancel()
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Argv[0], err), p.Stop(stop, 0))
+		return nil, nil, errors.Join(fmt.Errorf("start %s: %w", c.Argv[0], err), p.Stop(stop, 0))
 	}
-	return p, nil
+	return p, g, nil
 }
 
 // keepExit writes rc. Where that fails, it is tried again: nobody else knows the status. It gives up when the
@@ -105,7 +111,7 @@ func linger(ctx context.Context, f runFolder, p *process, e keptExit) error {
 		}
 		if len(p.group(all)) == 0 {
 			e.GroupGone = true
-			return f.writeExit(e)
+			return keepExit(ctx, f, e)
 		}
 	}
 	return context.Cause(ctx)

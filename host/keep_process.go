@@ -72,6 +72,7 @@ func (k *kept) readLog(offset int64, limit int) ([]byte, error) {
 
 // stop ends the process and everything it started, as process.Stop does for a child of our own.
 func (k *kept) stop(ctx context.Context, grace time.Duration) error {
+	k.host.noteMarked(context.WithoutCancel(ctx), k.id.Marker)
 	if _, over := k.ended(); !over && grace > 0 && ctx.Err() == nil {
 		if err := signal(k.id.PID, k.id.StartTicks, syscall.SIGTERM); err != nil {
 			return err
@@ -95,6 +96,9 @@ func (k *kept) stop(ctx context.Context, grace time.Duration) error {
 		}
 		return group.members(ctx)
 	}); err != nil {
+		return err
+	}
+	if err := k.host.clearContainers(ctx, k.id.Marker); err != nil {
 		return err
 	}
 	collect, cancel := context.WithTimeout(ctx, keeperTime)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // simulatedEnv marks the processes of a simulated host with its folder, so that a study on the
@@ -24,7 +26,11 @@ type LocalOptions struct {
 	StateDir  string    // where the lease lies; "" = $XDG_STATE_HOME/sgtune or ~/.local/state/sgtune
 	LeaseName string    // "" = "local"
 	GPUs      GPUReader // usually (*Probe).Read; nil = no GPU facts
+	Guard     []string  // how to run GuardMain beside a command, usually sgtune's own path, "guard" and "--job"; nil = Command.Guard is refused
 	Clock     *Clock    // nil = real time
+	Self      []string  // how to run ContainMain, "contain FOLDER" follows; nil = the running program
+	// BootIDFile holds the name of this start of the machine, for tests of a restart; "" = that of BootIDEnv, or the kernel's.
+	BootIDFile string
 }
 
 // Local is the machine sgtune itself runs on.
@@ -33,11 +39,14 @@ type Local struct {
 	stateDir  string
 	leaseName string
 	gpus      GPUReader
+	guard     []string
 	clock     *Clock
+	self      []string
 
 	simulated string            // folder of the simulated host, "" for the real machine
 	env       map[string]string // forced on every process
 	counters  func() counters   // out-of-memory kills so far
+	notes     notes             // of files that its processes will leave
 }
 
 var _ Host = (*Local)(nil)
@@ -45,9 +54,9 @@ var _ Host = (*Local)(nil)
 // NewLocal returns the host sgtune runs on.
 func NewLocal(opts LocalOptions) *Local {
 	// A machine without a boot id has no /proc either; Start, Find and Usage report that.
-	boot, _ := bootID()
+	boot, _ := bootID(opts.BootIDFile)
 	l := &Local{
-		boot: boot, stateDir: opts.StateDir, leaseName: opts.LeaseName, gpus: opts.GPUs, clock: opts.Clock,
+		boot: boot, stateDir: opts.StateDir, leaseName: opts.LeaseName, gpus: opts.GPUs, guard: opts.Guard, clock: opts.Clock, self: opts.Self,
 		counters: machineCounters,
 	}
 	if l.leaseName == "" {
@@ -70,6 +79,9 @@ func (l *Local) Start(ctx context.Context, c Command) (Process, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return nil, errors.New("start: no command given")
 	}
+	if c.Container != nil {
+		return l.startContained(ctx, c)
+	}
 	cmd, err := l.command(c)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
@@ -86,17 +98,32 @@ func (l *Local) Start(ctx context.Context, c Command) (Process, error) {
 		defer func() { _ = log.Close() }() // the child has its own descriptor
 		cmd.Stdout, cmd.Stderr, p.logBase = log, log, size
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+	if c.Guard != nil {
+		if p.guard, err = l.readyGuard(ctx, c); err != nil {
+			return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		}
 	}
-	p.id.PID, p.id.PGID = cmd.Process.Pid, cmd.Process.Pid // Setsid made it the leader of both
-	s, err := readStat(p.id.PID)                           // cannot be reaped yet: we are the parent
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Argv[0], err), p.guard.dismiss())
+	}
+	return l.started(ctx, p)
+}
+
+// started takes the identity of a process that was just started, and has it guarded.
+func (l *Local) started(ctx context.Context, p *process) (Process, error) {
+	p.id.PID, p.id.PGID = p.cmd.Process.Pid, p.cmd.Process.Pid // Setsid made it the leader of both
+	s, err := readStat(p.id.PID)                               // cannot be reaped yet: we are the parent
 	p.id.StartTicks = s.startTicks
 	go p.reap()
 	if err != nil {
+		err = errors.Join(fmt.Errorf("read identity of pid %d: %w", p.id.PID, err), p.guard.dismiss())
+	} else if p.guard != nil {
+		err = p.guard.watch(ctx, p)
+	}
+	if err != nil {
 		p.killGroup()
 		<-p.done
-		return nil, fmt.Errorf("start %s: read identity of pid %d: %w", c.Argv[0], p.id.PID, err)
+		return nil, fmt.Errorf("start %s: %w", p.id.Argv[0], err)
 	}
 	return p, nil
 }
@@ -177,7 +204,11 @@ func (l *Local) Find(ctx context.Context, marker string) ([]Process, error) {
 			BootID: l.boot, PID: m.pid, PGID: m.pgrp, StartTicks: m.startTicks, Marker: m.marker, Argv: readArgv(m.pid),
 		}})
 	}
-	return list, context.Cause(ctx)
+	containers, err := l.foundContainers(ctx, marker)
+	if err != nil {
+		return nil, err
+	}
+	return append(list, containers...), context.Cause(ctx)
 }
 
 // Usage reads what the machine uses; see Host.
@@ -190,14 +221,26 @@ func (l *Local) Usage(ctx context.Context) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
+	if l.notes.due() {
+		l.note(marked)
+	}
 	u := Usage{
 		MemTotal: mem.total, MemAvailable: mem.available, CgroupHeadroom: mem.headroom,
 		OOMKills: mem.oom.kernel, CgroupOOMKills: mem.oom.cgroup, Processes: len(marked), DiskRead: diskRead(marked),
-		BootID: l.boot,
+		BootID: l.boot, Kernel: kernelRelease(),
 	}
 	u.GPUs, u.GPUNote = l.gpus(ctx)
 	u.At = l.clock.Now()
 	return u, context.Cause(ctx)
+}
+
+// kernelRelease is what uname -r prints, "" when the kernel does not tell.
+func kernelRelease() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
 }
 
 func (l *Local) everyMarked(ctx context.Context) ([]candidate, error) {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -8,26 +9,32 @@ import (
 	"sgtune/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { hosttest.Main(m, newHost) }
+func TestMain(m *testing.M) {
+	if role := guardRole(); role != nil {
+		os.Exit(role())
+	}
+	hosttest.Main(m, newHost)
+}
 
 // newHost makes a host of a kind in a folder; two with one folder are one host.
 func newHost(kind, dir string) host.Host {
 	switch kind {
 	case "simulated":
-		return host.NewSimulated(host.SimulatedOptions{Dir: dir, Clock: host.NewClock(time.Now(), 50)})
+		return host.NewSimulated(host.SimulatedOptions{Dir: dir, Clock: hosttest.Clock(dir, 50), BootIDFile: hosttest.BootIDFile(dir)})
 	case "remote":
 		return newRemote(dir)
 	}
-	return host.NewLocal(host.LocalOptions{StateDir: dir})
+	return host.NewLocal(host.LocalOptions{StateDir: dir, Clock: hosttest.Clock(dir, 1), BootIDFile: hosttest.BootIDFile(dir)})
 }
 
 func newRemote(dir string) *host.Remote {
-	return host.NewRemote(host.RemoteOptions{Link: hosttest.AgentLink(dir)})
+	return host.NewRemote(host.RemoteOptions{Link: hosttest.AgentLink(dir), Clock: hosttest.Clock(dir, 1)})
 }
 
 func suite(kind string) hosttest.Suite {
 	return hosttest.Suite{
 		Kind: kind, Kept: kind == "remote", New: func(dir string) host.Host { return newHost(kind, dir) },
+		Way: hosttest.Way{Cut: hosttest.CutAgentLink, Away: 2 * time.Second},
 	}
 }
 

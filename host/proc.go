@@ -154,8 +154,19 @@ func readArgv(pid int) []string {
 	return strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
 }
 
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+// BootIDEnv is an environment variable that names the file of the boot id, in place of the kernel's: a test has a machine
+// start anew by writing another one into it.
+const BootIDEnv = "SGTUNE_BOOT_ID_FILE"
+
+// bootID is the kernel's name for this start of the machine, read from file; "" = that of BootIDEnv, or the kernel's.
+func bootID(file string) (string, error) {
+	if file == "" {
+		file = os.Getenv(BootIDEnv)
+	}
+	if file == "" {
+		file = "/proc/sys/kernel/random/boot_id"
+	}
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}

@@ -18,7 +18,8 @@ type process struct {
 	id      ID
 	cmd     *exec.Cmd
 	logPath string
-	logBase int64 // size of the log before the start: Log's offset 0
+	logBase int64         // size of the log before the start: Log's offset 0
+	guard   *guardProcess // nil = none
 
 	before    counters    // out-of-memory kills before the start
 	stopped   atomic.Bool // we sent SIGKILL: its death is no evidence of anything
@@ -64,11 +65,15 @@ func (p *process) Log(ctx context.Context, offset int64, limit int) ([]byte, err
 
 // Stop ends the process and everything it started; see Process.
 func (p *process) Stop(ctx context.Context, grace time.Duration) error {
+	p.host.noteMarked(context.WithoutCancel(ctx), p.id.Marker)
 	if grace > 0 && ctx.Err() == nil { // without time to wait there is no point in asking
 		p.terminate(ctx, grace)
 	}
 	p.killGroup()
 	if err := end(ctx, p.name(), p.members); err != nil {
+		return err
+	}
+	if err := p.host.clearContainers(ctx, p.id.Marker); err != nil {
 		return err
 	}
 	select { // the status of a dead child is collected within microseconds
@@ -171,7 +176,7 @@ func (p *process) reap() {
 		}
 	}
 	e.OOMKilled = !p.stopped.Load() && e.killed() && p.host.counters().rose(p.before)
-	p.exit = e
+	p.exit = p.host.containedExit(p.id.Marker, e)
 	if all, err := scan(); err == nil && len(p.group(all)) == 0 {
 		p.groupGone.Store(true)
 	}

@@ -36,6 +36,9 @@ type Remote struct {
 	closed  bool
 	ending  map[*context.CancelFunc]struct{} // of what runs until Close
 	lease   string                           // token of the lease we hold, "" = none
+	heard   time.Time                        // when the machine was last heard, zero before
+	givenUp bool
+	asking  map[*context.CancelCauseFunc]struct{} // of requests under way
 	ends    sync.WaitGroup
 }
 
@@ -45,7 +48,7 @@ var _ Host = (*Remote)(nil)
 func NewRemote(opts RemoteOptions) *Remote {
 	r := &Remote{
 		link: opts.Link, patience: opts.Patience, clock: opts.Clock,
-		ending: map[*context.CancelFunc]struct{}{},
+		ending: map[*context.CancelFunc]struct{}{}, asking: map[*context.CancelCauseFunc]struct{}{},
 	}
 	if r.patience <= 0 {
 		r.patience = remotePatience
@@ -125,6 +128,8 @@ func (r *Remote) Start(ctx context.Context, c Command) (Process, error) {
 	r.mu.Lock()
 	args := startArgs{Run: newToken(), Lease: r.lease, Command: packCommand(c)}
 	r.mu.Unlock()
+	me := self()
+	args.Command.Client = &me
 	err := r.call(ctx, "start", args, &p.ref)
 	if err == nil {
 		return p, nil
@@ -180,13 +185,30 @@ func (r *Remote) Reach(ctx context.Context, port int) (Endpoint, error) {
 	return Endpoint{Port: e.Port, URL: e.URL, Listening: e.Listening, Owners: e.Owners, Dial: r.link.Dialer(e.Port)}, nil
 }
 
-// Clean removes what ended commands left in the work folder of the machine: logs and statuses. It returns how many.
-func (r *Remote) Clean(ctx context.Context) (int, error) {
+// Clean removes what ended commands left in the work folder of the machine (logs and statuses), and copied files; with
+// program the agent, too, and the folder, if nothing runs there any more. It returns how many commands. The caller holds the
+// lease: somebody else may be using the files.
+func (r *Remote) Clean(ctx context.Context, program bool) (int, error) {
 	var n int
-	if err := r.call(ctx, "clean", struct{}{}, &n); err != nil {
+	if err := r.call(ctx, "clean", cleanArgs{Program: program}, &n); err != nil {
 		return 0, r.told("clean up", err)
 	}
 	return n, nil
+}
+
+// RoundTrip is the time that a question and its answer take, seconds of real time: the quickest of three.
+func (r *Remote) RoundTrip(ctx context.Context) (time.Duration, error) {
+	least := time.Duration(0)
+	for range 3 {
+		begin := time.Now()
+		if err := r.call(ctx, "ping", struct{}{}, &struct{}{}); err != nil {
+			return 0, r.told("", err)
+		}
+		if d := time.Since(begin); least == 0 || d < least {
+			least = d
+		}
+	}
+	return least, nil
 }
 
 // Open starts the agent on the machine for another purpose, as "replay". The caller closes what it gets.

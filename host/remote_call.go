@@ -16,14 +16,16 @@ const (
 
 // call has the agent do something, and repeats it over a new connection when the answer was lost with the old one.
 func (r *Remote) call(ctx context.Context, op string, args, result any) error {
+	ctx, done := r.asked(ctx)
+	defer done()
 	begin := time.Now()
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := r.try(ctx, op, args, result)
 		if err == nil || !r.again(ctx, err) {
 			return err
 		}
-		if time.Since(begin) > r.patience {
-			return fmt.Errorf("the link has been down for %s: %w", time.Since(begin).Round(time.Second), err)
+		if down := max(time.Since(begin), r.silence()); down > r.patience {
+			return fmt.Errorf("the link has been down for %s: %w", down.Round(time.Second), err)
 		}
 		if !pause(ctx, wait) {
 			return fmt.Errorf("%w (the link is down: %w)", context.Cause(ctx), err)
@@ -135,7 +137,7 @@ func (r *Remote) dial() (*dial, error) {
 		if before != nil && before.session != nil {
 			before.session.close()
 		}
-		if d.session, d.err = openSession(ctx, r.link); d.err == nil {
+		if d.session, d.err = openSession(ctx, r.link, r.hear); d.err == nil {
 			r.mu.Lock()
 			r.reached = true
 			r.mu.Unlock()

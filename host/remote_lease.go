@@ -90,7 +90,7 @@ func self() client {
 		c.User = fmt.Sprintf("uid %d", os.Getuid())
 	}
 	c.Machine, _ = os.Hostname()
-	c.BootID, _ = bootID()
+	c.BootID, _ = bootID("")
 	c.PIDs, _ = os.Readlink("/proc/self/ns/pid")
 	if s, err := readStat(c.PID); err == nil {
 		c.StartTicks = s.startTicks

@@ -31,17 +31,18 @@ type session struct {
 	next    uint64
 	waiting map[uint64]chan response
 	heard   atomic.Int64  // real time of the last line, ns
+	hear    func()        // called for each line
 	dead    chan struct{} // closed when there are no more answers
 	ends    sync.WaitGroup
 }
 
-// openSession connects and waits for the agent's hello.
-func openSession(ctx context.Context, l Link) (*session, error) {
+// openSession connects and waits for the agent's hello. hear is called whenever something was heard.
+func openSession(ctx context.Context, l Link, hear func()) (*session, error) {
 	conn, err := l.Open(ctx, "serve")
 	if err != nil {
 		return nil, err
 	}
-	s := &session{conn: conn, waiting: map[uint64]chan response{}, dead: make(chan struct{})}
+	s := &session{conn: conn, waiting: map[uint64]chan response{}, dead: make(chan struct{}), hear: hear}
 	hello, cancel := context.WithTimeoutCause(ctx, helloTime, fmt.Errorf("the agent did not answer within %s", helloTime))
 	defer cancel()
 	stop := context.AfterFunc(hello, func() { _ = conn.Close() })
@@ -60,6 +61,7 @@ func openSession(ctx context.Context, l Link) (*session, error) {
 		return nil, &LinkError{Host: l.String(), Text: err.Error()}
 	}
 	s.heard.Store(time.Now().UnixNano())
+	hear()
 	s.ends.Go(s.read)
 	s.ends.Go(s.ping)
 	s.ends.Go(s.watch)
@@ -111,6 +113,7 @@ func (s *session) read() {
 			return
 		}
 		s.heard.Store(time.Now().UnixNano())
+		s.hear()
 		s.mu.Lock()
 		to := s.waiting[r.ID]
 		delete(s.waiting, r.ID)

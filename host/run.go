@@ -44,7 +44,19 @@ func Run(ctx context.Context, h Host, c Command, timeout time.Duration) (Exit, s
 	if err == nil {
 		err = logErr
 	}
+	if left := Forget(last, p); err == nil {
+		err = left
+	}
 	return p.Exit(), output, err
+}
+
+// Forget removes what the host keeps of a process that has ended, where it keeps something: log, exit status and the
+// guard's files on a machine at the other end of a link.
+func Forget(ctx context.Context, p Process) error {
+	if kept, ok := p.(interface{ Forget(context.Context) error }); ok {
+		return kept.Forget(ctx)
+	}
+	return nil
 }
 
 // tail returns the last runTail bytes of a log as text.

@@ -25,6 +25,7 @@ type ServeOptions struct {
 	Self    []string      // how to run this program's "keep FOLDER" and "hold FOLDER"; nil = the running program
 	Version string        // told to the caller
 	Silence time.Duration // without a word from the caller it ends; 0 = 2 min
+	Ask     string        // folder in which keepers are asked for by the name of their run, "" = they are started here
 }
 
 // ErrSilent is Serve's error when the caller was not heard for too long.

@@ -39,7 +39,9 @@ func HoldMain(ctx context.Context, l *Local, folder string) error {
 		return told
 	}
 	untilSilent(ctx, t)
-	return errors.Join(release(), os.RemoveAll(folder))
+	err = errors.Join(release(), os.RemoveAll(folder))
+	removeIfEmpty(filepath.Dir(folder))
+	return err
 }
 
 func holdTake(ctx context.Context, l *Local, f runFolder) (func() error, *tenant, error) {

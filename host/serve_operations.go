@@ -11,21 +11,34 @@ const longestLog = 1 << 20
 
 // operations are what a caller can ask for.
 var operations = map[string]func(context.Context, *agent, json.RawMessage) (any, error){
-	"ping":    operation((*agent).ping),
-	"start":   operation((*agent).start),
-	"undo":    operation((*agent).undo),
-	"attach":  operation((*agent).attach),
-	"find":    operation((*agent).find),
-	"log":     operation((*agent).readLog),
-	"wait":    operation((*agent).wait),
-	"stop":    operation((*agent).stop),
-	"forget":  operation((*agent).forget),
-	"clean":   operation((*agent).clean),
-	"usage":   operation((*agent).usage),
-	"reach":   operation((*agent).reach),
-	"lease":   operation((*agent).lease),
-	"renew":   operation((*agent).renew),
-	"release": operation((*agent).release),
+	"ping":     operation((*agent).ping),
+	"start":    operation((*agent).start),
+	"undo":     operation((*agent).undo),
+	"attach":   operation((*agent).attach),
+	"guard":    operation((*agent).guard),
+	"evidence": operation((*agent).evidence),
+	"find":     operation((*agent).find),
+	"log":      operation((*agent).readLog),
+	"wait":     operation((*agent).wait),
+	"stop":     operation((*agent).stop),
+	"forget":   operation((*agent).forget),
+	"clean":    operation((*agent).clean),
+	"ended":    operation((*agent).ended),
+	"folder":   operation((*agent).folder),
+	"leftover": operation((*agent).leftovers),
+	"remains":  operation((*agent).remains),
+	"tidy":     operation((*agent).tidy),
+	"file":     operation((*agent).file),
+	"usage":    operation((*agent).usage),
+	"reach":    operation((*agent).reach),
+	"lease":    operation((*agent).lease),
+	"renew":    operation((*agent).renew),
+	"release":  operation((*agent).release),
+
+	"settle":    operation((*agent).settle),
+	"residents": operation((*agent).residents),
+	"unsettle":  operation((*agent).unsettle),
+	"until":     operation((*agent).until),
 }
 
 // operation decodes the arguments of f.
@@ -42,7 +55,7 @@ func operation[A, R any](f func(*agent, context.Context, A) (R, error)) func(con
 }
 
 // ping says that the agent lives.
-func (a *agent) ping(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }
+func (a *agent) ping(context.Context, struct{}) (struct{}, error) { return struct{}{}, a.askBeat() }
 
 // refs names the processes with a keeper by their identity.
 func (a *agent) refs() (map[int]processRef, error) {
@@ -116,6 +129,9 @@ func (a *agent) readLog(_ context.Context, args logArgs) ([]byte, error) {
 }
 
 func (a *agent) wait(ctx context.Context, ref processRef) (Exit, error) {
+	if ref.ID.Container != "" {
+		return a.waitContainer(ctx, ref.ID)
+	}
 	if ref.Run == "" {
 		return waitFound(ctx, a.Host, ref.ID)
 	}
@@ -131,6 +147,9 @@ func (a *agent) stop(ctx context.Context, args stopArgs) (struct{}, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		cancel()
+	}
+	if args.Process.ID.Container != "" {
+		return struct{}{}, a.stopContainer(ctx, args)
 	}
 	if args.Process.Run == "" {
 		return struct{}{}, (&found{host: a.Host, id: args.Process.ID}).Stop(ctx, args.Grace)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,9 +26,11 @@ func (a *agent) start(ctx context.Context, args startArgs) (processRef, error) {
 		return processRef{}, err
 	}
 	if args.Lease != "" {
-		if _, err := a.tenant(args.Lease); err != nil {
+		t, err := a.tenant(args.Lease)
+		if err != nil {
 			return processRef{}, err
 		}
+		args.Command.Beat = []byte(t.Beat)
 	}
 	if !f.has("command") {
 		a.prune()
@@ -41,7 +42,7 @@ func (a *agent) start(ctx context.Context, args startArgs) (processRef, error) {
 		}
 	}
 	if !f.has("id") && !f.has("failed") {
-		if err := a.spawn(ctx, "keep", string(f), func() bool { return f.has("id") || f.has("failed") }); err != nil {
+		if err := a.keep(ctx, f); err != nil {
 			return processRef{}, err
 		}
 	}
@@ -128,7 +129,7 @@ func (a *agent) spawn(ctx context.Context, word, folder string, ready func() boo
 }
 
 // forget removes the folder of a run that has ended, and with it the log and the status.
-func (a *agent) forget(_ context.Context, ref processRef) (struct{}, error) {
+func (a *agent) forget(ctx context.Context, ref processRef) (struct{}, error) {
 	f, err := folderOf(a.Work, ref.Run)
 	if err != nil {
 		return struct{}{}, err
@@ -138,14 +139,12 @@ func (a *agent) forget(_ context.Context, ref processRef) (struct{}, error) {
 			return struct{}{}, fmt.Errorf("forget run %s: pid %d still lives", f.key(), k.id.PID)
 		}
 	}
+	waitKeeper(ctx, f)
 	return struct{}{}, os.RemoveAll(string(f))
 }
 
 // prune removes runs that ended long ago. It is a tidying on the way: what it cannot remove stays.
 func (a *agent) prune() { _, _ = a.removeEnded(keepRuns) }
-
-// clean removes every run that has ended; the number is how many.
-func (a *agent) clean(context.Context, struct{}) (int, error) { return a.removeEnded(0) }
 
 func (a *agent) removeEnded(age time.Duration) (int, error) {
 	all, err := runFolders(a.Work)
@@ -155,15 +154,7 @@ func (a *agent) removeEnded(age time.Duration) (int, error) {
 	removed := 0
 	var failed error
 	for _, f := range all {
-		info, err := os.Stat(string(f))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < age || f.kept() {
-			continue
-		}
-		if k, err := openRun(a.Host, f); err == nil {
-			if _, over := k.ended(); !over {
-				continue
-			}
-		} else if age == 0 && time.Since(info.ModTime()) < startTime { // it may be about to start
+		if !a.over(f, age) {
 			continue
 		}
 		if err := os.RemoveAll(string(f)); err != nil {
@@ -173,4 +164,17 @@ func (a *agent) removeEnded(age time.Duration) (int, error) {
 		removed++
 	}
 	return removed, failed
+}
+
+// over reports whether a run has ended, and longer ago than age.
+func (a *agent) over(f runFolder, age time.Duration) bool {
+	info, err := os.Stat(string(f))
+	if err != nil || time.Since(info.ModTime()) < age || f.kept() {
+		return false
+	}
+	if k, err := openRun(a.Host, f); err == nil {
+		_, over := k.ended()
+		return over
+	}
+	return age > 0 || time.Since(info.ModTime()) >= startTime // else it may be about to start
 }

@@ -84,10 +84,15 @@ type wireCommand struct {
 	Env    [][2][]byte `json:"env,omitempty"`
 	Dir    []byte      `json:"dir,omitempty"`
 	Marker string      `json:"marker,omitempty"`
+
+	Guard     *GuardLimits `json:"guard,omitempty"`
+	Container *Container   `json:"container,omitempty"`
+	Beat      []byte       `json:"beat,omitempty"` // the guard's heartbeat file, which is the lease's; serve knows it
+	Client    *client      `json:"client,omitempty"`
 }
 
 func packCommand(c Command) wireCommand {
-	w := wireCommand{Dir: []byte(c.Dir), Marker: c.Marker}
+	w := wireCommand{Dir: []byte(c.Dir), Marker: c.Marker, Guard: c.Guard, Container: c.Container}
 	for _, word := range c.Argv {
 		w.Argv = append(w.Argv, []byte(word))
 	}
@@ -99,7 +104,7 @@ func packCommand(c Command) wireCommand {
 }
 
 func (w wireCommand) command(logPath string) Command {
-	c := Command{Env: map[string]string{}, Dir: string(w.Dir), LogPath: logPath, Marker: w.Marker}
+	c := Command{Env: map[string]string{}, Dir: string(w.Dir), LogPath: logPath, Marker: w.Marker, Container: w.Container}
 	for _, word := range w.Argv {
 		c.Argv = append(c.Argv, string(word))
 	}

@@ -31,6 +31,7 @@ type SimulatedOptions struct {
 	RAMTotalBytes     int64  // 0 = 449e9
 	RAMAvailableBytes int64  // when idle, 0 = RAMTotalBytes − 9e9
 	Clock             *Clock // nil = real time
+	BootIDFile        string // as LocalOptions.BootIDFile
 }
 
 // Simulated is a pretended GPU machine. Its processes are real local ones (sim-server); its GPUs
@@ -69,7 +70,7 @@ func NewSimulated(opts SimulatedOptions) *Simulated {
 		opts.RAMAvailableBytes = max(0, opts.RAMTotalBytes-simRAMSystem)
 	}
 	s := &Simulated{opts: opts, Local: NewLocal(LocalOptions{
-		StateDir: opts.Dir, LeaseName: "simulated", Clock: opts.Clock,
+		StateDir: opts.Dir, LeaseName: "simulated", Clock: opts.Clock, BootIDFile: opts.BootIDFile,
 	})}
 	s.simulated = opts.Dir
 	s.env = map[string]string{claimsEnv: opts.Dir, simulatedEnv: opts.Dir}

@@ -41,6 +41,7 @@ type SSH struct {
 	name    string // of this link's sockets in dir
 	mu      sync.Mutex
 	forward map[int]string // port → socket
+	made    []int          // the ports of forward, oldest first
 }
 
 var _ Link = (*SSH)(nil)
@@ -68,7 +69,7 @@ func NewSSH(opts SSHOptions) (*SSH, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepSockets(dir)
+	sweepSockets(dir, opts.Program)
 	return &SSH{
 		opts: opts, dir: dir, name: strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(sshLinks.Add(1), 10), forward: map[int]string{},
 	}, nil
@@ -162,5 +163,6 @@ func (l *SSH) Close() error {
 		failed = errors.Join(failed, removeIfThere(path))
 	}
 	clear(l.forward)
+	l.made = nil
 	return failed
 }

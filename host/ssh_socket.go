@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,30 +54,6 @@ func privateFolder(dir string) error {
 		return fmt.Errorf("%s is not a private folder of this user: remove it", dir)
 	}
 	return nil
-}
-
-// sweepSockets removes what a killed sgtune has left and nobody listens on any more. It is a tidying: what fails stays.
-func sweepSockets(dir string) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range list {
-		number, _, ok := strings.Cut(strings.TrimLeft(e.Name(), "cf"), "-")
-		pid, err := strconv.Atoi(number)
-		if !ok || err != nil || syscall.Kill(pid, 0) == nil {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		c, err := net.DialTimeout("unix", path, time.Second)
-		if err == nil {
-			_ = c.Close() // a control master in its last two minutes
-			continue
-		}
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path)
-		}
-	}
 }
 
 // control is the socket of the control master.
@@ -129,5 +106,22 @@ func (l *SSH) forwardPort(ctx context.Context, port int) (string, error) {
 		return "", fmt.Errorf("forward port %d: %w", port, err)
 	}
 	l.forward[port] = path
+	l.made = append(slices.DeleteFunc(l.made, func(p int) bool { return p == port }), port)
+	for len(l.made) > mostForwards {
+		l.unforward(ctx, l.made[0])
+		l.made = l.made[1:]
+	}
 	return path, nil
+}
+
+// mostForwards is how many forwards are kept: each trial has another port, and a master has so many open files only.
+const mostForwards = 16
+
+// unforward gives up a forward; connections through it live on. The next dial makes it anew. The caller holds mu.
+func (l *SSH) unforward(ctx context.Context, port int) {
+	path := l.forward[port]
+	// It fails where the master is a new one, which knows nothing of it.
+	_ = l.master(ctx, l.args([]string{"-O", "cancel", "-L", path + ":127.0.0.1:" + strconv.Itoa(port)}))
+	_ = removeIfThere(path) // else the sweep does it
+	delete(l.forward, port)
 }

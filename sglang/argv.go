@@ -13,6 +13,8 @@ type Server struct {
 	Model   string            // path or name, as the user wrote it
 	Flags   Config            // fixed flags
 	Env     map[string]string // fixed environment
+	// Container is where Command runs; nil = on the host itself.
+	Container *Container `json:",omitempty"`
 	// Version of the installed SGLang: flags are passed by the names it has. Zero = not known, and
 	// flags are passed as they are.
 	Version Version `json:"Version,omitzero"`

@@ -20,7 +20,7 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // studyColumns are the columns of a record; encodeStudy and scanRecord follow their order.
 var studyColumns = []string{
 	"name", "state", "reason", "simulated", "host", "objective", "confirm", "after_due", "after_done", "releases", "source",
-	"identity_json", "verdict_json", "candidate_json", "second_json", "baseline_json", "server_json", "created_at", "started_at", "ended_at",
+	"identity_json", "verdict_json", "candidate_json", "second_json", "baseline_json", "server_json", "created_at", "started_at", "ended_at", "machine_json",
 }
 
 // SaveStudy inserts or updates the study's row, found by its name.
@@ -109,7 +109,7 @@ func encodeStudy(r *tuner.Record) ([]any, error) {
 		r.Name, string(r.State), sglang.Mask(r.Reason), r.Simulated, r.Host, r.Objective, r.Confirm, r.AfterDue,
 		sglang.Mask(r.AfterDone), sglang.Mask(r.Releases), r.Source,
 		e.json(r.Identity), e.json(verdict), e.json(maskConfig(r.Candidate)), e.json(maskConfig(r.Second)), e.json(maskConfig(r.BaselineConfig)),
-		e.json(maskServer(r.Server)), e.time(r.CreatedAt), e.time(r.StartedAt), e.time(r.EndedAt),
+		e.json(maskServer(r.Server)), e.time(r.CreatedAt), e.time(r.StartedAt), e.time(r.EndedAt), e.json(r.Machine),
 	}
 	return row, e.err
 }
@@ -150,7 +150,7 @@ func scanSummary(rows *sql.Rows) (tuner.Summary, error) {
 	err := rows.Scan(
 		&r.Name, &r.State, &r.Reason, &r.Simulated, &r.Host, &r.Objective, &r.Confirm, &r.AfterDue, &r.AfterDone, &r.Releases,
 		&r.Source, d.json(&r.Identity), d.json(&r.Verdict), d.json(&r.Candidate), d.maybe(&r.Second), d.json(&r.BaselineConfig), d.json(&r.Server),
-		d.time(&r.CreatedAt), d.time(&r.StartedAt), d.time(&r.EndedAt),
+		d.time(&r.CreatedAt), d.time(&r.StartedAt), d.time(&r.EndedAt), d.maybe(&r.Machine),
 		&s.Revision, &s.Trials, &s.Finished)
 	if err == nil {
 		err = d.finish()

@@ -22,7 +22,7 @@ var trialColumns = []string{
 
 // addedColumns are columns that older schemas lack, by the version that brought them. A database that is
 // only read is not migrated: what it lacks reads as NULL.
-var addedColumns = map[string]int{"reason_json": 2, "second_json": 3}
+var addedColumns = map[string]int{"reason_json": 2, "second_json": 3, "machine_json": 4}
 
 // readable lists what to select for some columns from a database as it is.
 func readable(ctx context.Context, tx *sql.Tx, wanted []string) ([]string, error) {

@@ -56,6 +56,12 @@ type attempt struct {
 	first, last  map[string]sglang.Event // by kind
 	silent       time.Duration           // since the log last moved
 
+	guarded     *host.GuardVerdict // what the guard of the server decided, nil where there is none
+	watchedFrom time.Time          // host time of its first look
+	site        *Site              // the trial's own machine, nil where all trials share the Host
+	unsettled   error              // why it has none
+	job         *host.SlurmJob     // its job, where that ended before we ended anything
+
 	released released // what reclaim found
 	unsaved  error    // first failure to store the row
 }

@@ -28,19 +28,22 @@ func (a *attempt) canary(ctx context.Context) error {
 		return err
 	}
 	log, _ := a.watch.facts()
-	w, opts := fullCanary(a.Load.Workload, a.highest(), log.Memory.ChunkedPrefill)
+	w := a.Load.Workload
+	rows := Rows{To: w.Len(), Longest: canaryQuantile, Short: canaryOutput}
+	opts := benchmark.Options{Concurrency: canaryClientsAt(w, a.highest(), log.Memory.ChunkedPrefill)}
 	opts.Cap = a.Load.Canary
 	if a.t.CanaryShrunk {
-		w, opts = worstRows(a.Load.Workload, a.highest())
-		opts.Cap = min(a.Load.Canary, worstMinute)
-		text := fmt.Sprintf("canary shrunk to the trace's own worst minute: %d rows at %d clients", w.Len(), opts.Concurrency)
+		at := worstRows(w, a.highest())
+		rows = Rows{From: at, To: min(at+a.highest(), w.Len())}
+		opts.Concurrency, opts.Cap = a.highest(), min(a.Load.Canary, worstMinute)
+		text := fmt.Sprintf("canary shrunk to the trace's own worst minute: %d rows at %d clients", rows.To-rows.From, opts.Concurrency)
 		a.find("canary_shrunk", text)
 		a.notice("finding", fmt.Sprintf("trial %d: %s", a.t.Number, text))
 	}
 	opts.PromptTokens = int64(canaryPoolTimes * log.Memory.Tokens)
 	opts.Window, opts.Drain = min(a.Load.Window, opts.Cap), cutAtOnce
-	feed := benchmark.NewFeed(w, 0, w.Len(), a.Load.Salt+"/canary", a.load.palette)
-	report, err := a.put(ctx, feed, opts, nil)
+	rows.Salt = a.Load.Salt + "/canary"
+	report, err := a.steady(ctx, rows, opts)
 	if err != nil {
 		return err
 	}
@@ -50,28 +53,18 @@ func (a *attempt) canary(ctx context.Context) error {
 	return nil
 }
 
-// fullCanary makes unique prompts of the longest rows' lengths. Every second one asks for a short
-// answer. Clients beyond the level keep two chunks of prompts waiting.
-func fullCanary(w *benchmark.Workload, level, chunk int) (*benchmark.Workload, benchmark.Options) {
+// canaryClientsAt is how many clients send the canary: those beyond the level keep two chunks of prompts waiting.
+func canaryClientsAt(w *benchmark.Workload, level, chunk int) int {
 	if chunk <= 0 {
 		chunk = defaultChunk
 	}
-	var rows []benchmark.Row
-	for _, r := range w.Longest(canaryQuantile).All() {
-		r.HashIDs = nil
-		short := r
-		r.Number, short.Number = len(rows), len(rows)+1
-		short.OutputTokens = min(r.OutputTokens, canaryOutput)
-		rows = append(rows, r, short)
-	}
 	length := max(1, w.InputQuantile(canaryQuantile))
-	extra := min((2*chunk+length-1)/length, canaryClients)
-	return benchmark.NewWorkload(rows, 0), benchmark.Options{Concurrency: level + extra}
+	return level + min((2*chunk+length-1)/length, canaryClients)
 }
 
-// worstRows is the stretch of as many consecutive rows as the highest level has clients with the most prompt
-// tokens: the worst that a closed loop over this file can have in flight at once.
-func worstRows(w *benchmark.Workload, level int) (*benchmark.Workload, benchmark.Options) {
+// worstRows is where the stretch of as many consecutive rows as the highest level has clients begins that has the most
+// prompt tokens: the worst that a closed loop over this file can have in flight at once.
+func worstRows(w *benchmark.Workload, level int) int {
 	n := min(level, w.Len())
 	inputs := make([]int, n) // of the last n rows, in a ring
 	sum, worst, at := 0, 0, 0
@@ -82,5 +75,5 @@ func worstRows(w *benchmark.Workload, level int) (*benchmark.Workload, benchmark
 			worst, at = sum, i-n+1
 		}
 	}
-	return w.Part(at, at+n), benchmark.Options{Concurrency: level}
+	return at
 }

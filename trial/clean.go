@@ -36,6 +36,7 @@ type released struct {
 	Release Release
 	Cause   string // of dirty_host, "" when clean
 	Text    string // who holds what, or why it could not be verified
+	left    error  // a person gave up waiting for the host: nothing is known, and nothing was proven
 }
 
 // premises is what clean means after one launch.
@@ -49,13 +50,20 @@ type premises struct {
 }
 
 // prove kills what still carries the marker and then waits until nothing of the launch is left: no
-// process, GPU memory back for two reads, port free. Each is checked whatever the others say.
+// process, GPU memory back for two reads, port free, shared memory and sockets removed. Each is checked whatever the others say.
 func (p premises) prove(ctx context.Context) released {
 	if p.marker == "" { // nothing was ever going to be started
 		return released{Release: ReleaseVerified}
 	}
 	var dirt []released
-	if _, err := Reclaim(ctx, p.host, p.clock, p.marker); err != nil {
+	_, err := Reclaim(ctx, p.host, p.clock, p.marker)
+	if errors.Is(err, host.ErrGivenUp) {
+		return released{left: err}
+	}
+	if note := goneNode(err); note != "" {
+		return released{Release: ReleaseUnverified, Text: note}
+	}
+	if err != nil {
 		dirt = append(dirt, released{Cause: causeProcessLeft, Text: err.Error()})
 	}
 	if !p.launched {
@@ -67,6 +75,9 @@ func (p premises) prove(ctx context.Context) released {
 	}
 	if text := p.portFree(ctx); text != "" {
 		dirt = append(dirt, released{Cause: causePortHeld, Text: text})
+	}
+	if text := p.filesGone(ctx); text != "" {
+		dirt = append(dirt, released{Cause: causeMemoryHeld, Text: text})
 	}
 	return sum(dirt, note)
 }
@@ -132,6 +143,8 @@ func (p premises) memory(ctx context.Context) (note, held string) {
 	for check := (host.FreedCheck{Before: p.before}); ; {
 		u, err := p.host.Usage(ctx)
 		switch {
+		case goneNode(err) != "":
+			return goneNode(err), ""
 		case err != nil:
 			note = "not verified: " + err.Error()
 		case len(u.GPUs) == 0:
@@ -193,6 +206,9 @@ func (p premises) portFree(ctx context.Context) string {
 	limit := p.clock.Now().Add(floor(p.clock, portTime, portTimeReal))
 	for {
 		end, err := p.host.Reach(ctx, p.port)
+		if goneNode(err) != "" { // the memory's reading told of it
+			return ""
+		}
 		if err != nil {
 			return fmt.Sprintf("port %d could not be checked: %v", p.port, err)
 		}

@@ -35,10 +35,13 @@ func (a *attempt) undisturbed(ctx context.Context, concurrency int) (Level, erro
 	for again := 0; ; again++ {
 		before := a.asleep()
 		level, err := a.level(ctx, concurrency, before)
-		if err != nil {
+		if err != nil && (again == levelReruns || !a.outage(ctx, err)) {
 			return level, err
 		}
-		why := a.disturbance(level.Report, before)
+		why := "the link to the load generator was cut"
+		if err == nil {
+			why = a.disturbance(level.Report, before)
+		}
 		if why == "" {
 			return level, nil
 		}
@@ -53,6 +56,33 @@ func (a *attempt) undisturbed(ctx context.Context, concurrency int) (Level, erro
 			a.find("evidence_incomplete", "samples of a discarded level are still in its file: "+err.Error())
 		}
 	}
+}
+
+// steady puts a load on the server whose result is no measurement, and does so again when it was lost.
+func (a *attempt) steady(ctx context.Context, rows Rows, opts benchmark.Options) (*benchmark.Report, error) {
+	from := a.source(rows)
+	for again := 0; ; again++ {
+		report, err := a.put(ctx, &from, opts, nil)
+		if err == nil || again == levelReruns || !a.outage(ctx, err) {
+			return report, err
+		}
+		a.find("load_repeated", fmt.Sprintf("the link to the load generator was cut during step %s: that load was put on the server again", a.t.Step))
+	}
+}
+
+// outage reports whether a load ended because nobody was heard who sends it. It waits until the host can be
+// reached again, and ends what is left of the load.
+func (a *attempt) outage(ctx context.Context, err error) bool {
+	if !errors.Is(err, ErrLoadLost) || ctx.Err() != nil {
+		return false
+	}
+	a.notice("finding", fmt.Sprintf("trial %d: %v", a.t.Number, err))
+	if _, err := a.Host.Usage(ctx); err != nil {
+		return false
+	}
+	a.watch.moved()
+	a.abortAll(ctx)
+	return ctx.Err() == nil
 }
 
 // disturbance says what makes a level unusable through no doing of the server, "" when nothing does.

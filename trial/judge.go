@@ -64,6 +64,9 @@ func (a *attempt) judge(err error) {
 	if t.Void = voidOf(t.Void, end, err); t.Void == "" {
 		t.Void = a.overslept(v)
 	}
+	if t.Void == "" {
+		t.Void = a.contaminated(v)
+	}
 	t.Release = a.released.Release
 	if a.released.Release == ReleaseUnverified {
 		v.Findings = append(v.Findings, Finding{"release_not_verified", a.released.Text})
@@ -112,6 +115,10 @@ func (a *attempt) gather(end Ending, err error) Facts {
 	if err != nil {
 		f.Reason = err.Error()
 	}
+	if a.guarded != nil && a.guarded.Reason.Killed() && !a.exit.Alive {
+		f.Guard = a.guarded
+	}
+	f.Job, f.Waited = a.job, waitedInVain(err)
 	if !a.loaded.IsZero() {
 		f.UnderLoad = a.t.StartedAt.Add(a.reachedAfter).Sub(a.loaded)
 	}

@@ -1,12 +1,10 @@
 package trial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"sgtune/benchmark"
 	"sgtune/host"
 	"sgtune/sglang"
 )
@@ -29,6 +26,9 @@ var (
 // admit takes what the launch will be compared with (memory in use, kill counters) and refuses GPUs that
 // are not fit and a taken port. Nothing on the host has changed when it returns.
 func (a *attempt) admit(ctx context.Context) error {
+	if a.unsettled != nil {
+		return fmt.Errorf("%w: %w", errHostLost, a.unsettled)
+	}
 	usage, err := a.Host.Usage(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errHostLost, err)
@@ -49,8 +49,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		return fmt.Errorf("%w: port %d is held by %s", errPortTaken, end.Port, a.holder)
 	}
 	a.t.Port = end.Port
-	user, admin := a.keys()
-	a.target = benchmark.Target{URL: end.URL, Dial: end.Dial, Header: bearer(user), Admin: bearer(admin)}
+	a.target = ServerTarget(end, a.Server, a.t.Config)
 	a.t.Marker = marker(a.t)
 	return nil
 }
@@ -61,35 +60,6 @@ func (a *attempt) port() int {
 		return int(p)
 	}
 	return a.Port
-}
-
-// keys are the server's api key and admin key, "" for none: those of its flags, which come last on the
-// command line, else those of the user's command (a shell's -c holds many words in one).
-func (a *attempt) keys() (user, admin string) {
-	flags := sglang.Merge(a.Server.Flags, a.t.Config)
-	defer func() { user, admin = cmp.Or(flags.Text("api-key"), user), cmp.Or(flags.Text("admin-api-key"), admin) }()
-	words := strings.Fields(strings.Join(a.Server.Command, " "))
-	for i, word := range words {
-		name, value, inline := strings.Cut(word, "=")
-		if !inline && i+1 < len(words) {
-			value = words[i+1]
-		}
-		switch value = strings.Trim(value, `'"`); name {
-		case "--api-key":
-			user = value
-		case "--admin-api-key":
-			admin = value
-		}
-	}
-	return user, admin
-}
-
-// bearer is the header that carries a key, nil for none.
-func bearer(key string) http.Header {
-	if key == "" {
-		return nil
-	}
-	return http.Header{"Authorization": {"Bearer " + key}}
 }
 
 // marker is the value of host.MarkerEnv of a trial: STUDY.NUMBER.CREATED. It is unique also when a
@@ -137,11 +107,14 @@ func (a *attempt) launch(ctx context.Context) error {
 	a.t.Argv = a.maskArgv(argv)
 	a.t.StartedAt = a.Clock.Now()
 	a.launched, a.started = a.t.StartedAt, true
-	a.process, err = a.Host.Start(ctx, host.Command{Argv: argv, Env: a.environ(), LogPath: raw, Marker: a.t.Marker})
+	a.process, err = a.Host.Start(ctx, host.Command{
+		Argv: argv, Env: a.environ(), LogPath: raw, Marker: a.t.Marker, Guard: a.guardLimits(), Container: container(a.Server.Container),
+	})
 	if err != nil {
 		a.process = nil
 		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
+	a.watchedFrom = a.Clock.Now()
 	a.t.Process = a.process.ID()
 	a.t.Process.Argv = a.t.Argv
 	if err := a.save(ctx); err != nil {
@@ -149,6 +122,14 @@ func (a *attempt) launch(ctx context.Context) error {
 	}
 	a.startWatch(ctx)
 	return nil
+}
+
+// container is a study's container as its host knows it.
+func container(c *sglang.Container) *host.Container {
+	if c == nil {
+		return nil
+	}
+	return &host.Container{Runtime: c.Runtime, Image: c.Image, Args: c.Args}
 }
 
 // argv is the command line of this launch: the configuration, our address and the instruments.
@@ -206,8 +187,11 @@ func (a *attempt) rawLog() (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", fmt.Errorf("private folder for the server's log: %w", err)
 	}
-	return filepath.Join(dir, "server.log"), nil
+	return rawLog(dir), nil
 }
+
+// rawLog is the unmasked log in the private folder of a launch.
+func rawLog(dir string) string { return filepath.Join(dir, "server.log") }
 
 // scratch is the private folder of one launch; its name follows from the marker, so that Recover
 // can remove it.

@@ -74,8 +74,7 @@ func TestKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := &attempt{Runner: &Runner{Server: c.server}, t: &Trial{}}
-			if user, admin := a.keys(); user != c.user || admin != c.admin {
+			if user, admin := serverKeys(c.server, nil); user != c.user || admin != c.admin {
 				t.Errorf("keys %q and %q, want %q and %q", user, admin, c.user, c.admin)
 			}
 		})

@@ -101,10 +101,9 @@ func (a *attempt) fill(ctx context.Context) error {
 		tokens += int64(w.Row(from - 1).Input())
 	}
 	from = max(0, from-a.highest()) // clients run ahead: without these the feed would begin again for their last rows
-	feed := benchmark.NewFeed(w, from, a.load.split, a.Load.Salt, a.load.palette)
-	report, err := a.put(ctx, feed, benchmark.Options{
+	report, err := a.steady(ctx, Rows{From: from, To: a.load.split, Salt: a.Load.Salt}, benchmark.Options{
 		Concurrency: a.highest(), Window: min(a.Load.Window, a.Load.Fill), Cap: a.Load.Fill, PromptTokens: c.FillWanted,
-	}, nil)
+	})
 	if report != nil {
 		c.FillAdmitted, c.FillPasses = admitted(report), report.Passes
 	}
@@ -191,7 +190,7 @@ func (a *attempt) level(ctx context.Context, concurrency int, before time.Durati
 			return a.sleptSince(before) || a.Prune != nil && a.Prune(a.t, windows)
 		}
 	}
-	report, err := a.put(ctx, a.load.measured, opts, write)
+	report, err := a.put(ctx, &a.load.measured, opts, write)
 	l.Report, l.EndedAt = report, a.Clock.Now()
 	if err != nil {
 		return l, err

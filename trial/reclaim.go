@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"sgtune/host"
 )
 
 const (
@@ -17,6 +19,7 @@ const (
 func (a *attempt) reclaim(ctx context.Context) {
 	a.reached, a.reachedAfter, a.final = a.t.Step, a.sinceLaunch(), StepSave
 	a.remember()
+	a.fate(ctx)
 	a.tidy(ctx, StepStop)
 	if err := guard(func() error { return a.stop(ctx) }); err != nil {
 		a.find("stop_failed", err.Error())
@@ -25,12 +28,28 @@ func (a *attempt) reclaim(ctx context.Context) {
 	if err := guard(func() error { a.released = a.premises().prove(ctx); return nil }); err != nil {
 		a.released = released{Release: ReleaseDirty, Cause: "process_left", Text: "the check itself failed: " + err.Error()}
 	}
+	if a.process != nil {
+		if err := guard(func() error { return a.readGuard(ctx) }); err != nil {
+			a.find("guard_unknown", "what the guard of the server saw is not known: "+err.Error())
+		}
+		if err := guard(func() error { return a.forgetProcess(ctx) }); err != nil {
+			a.find("raw_log_left", "the host still keeps the server's unmasked log: "+err.Error())
+		}
+	}
+	a.giveBack(ctx)
 	if a.t.Marker != "" {
 		if err := os.RemoveAll(scratch(a.Scratch, a.t.Marker)); err != nil {
 			a.find("raw_log_left", "the server's unmasked log could not be removed: "+err.Error())
 		}
 	}
 	a.tidy(ctx, StepSave)
+}
+
+// forgetProcess has the host drop what it keeps of the server, once all of it that counts was read.
+func (a *attempt) forgetProcess(ctx context.Context) error {
+	ctx, cancel := a.within(ctx, stopTime, stopTimeReal)
+	defer cancel()
+	return host.Forget(ctx, a.process)
 }
 
 // tidy is enter for the steps that cannot be refused.

@@ -12,6 +12,41 @@ import (
 	"sgtune/benchmark"
 )
 
+// Replayer puts loads on a server in place of this process: one beside the server, so that no link is inside a latency.
+type Replayer interface {
+	// Replay is benchmark.Run with the study's workload, of which it has a copy. next is how many prompts were taken
+	// from the rows so far, Rows.Skip included. Times are of this machine, opts.Clock is not looked at. The error wraps
+	// ErrLoadLost when the one who sends the load is not heard any more.
+	Replay(ctx context.Context, target benchmark.Target, rows Rows, opts benchmark.Options, each func(benchmark.Request)) (report *benchmark.Report, next int, err error)
+}
+
+// ErrLoadLost is wrapped by the error of a Replayer whose load ended without a report, by no doing of the server.
+var ErrLoadLost = errors.New("the load generator was lost")
+
+// Rows says which prompts a load sends, and what they are made of.
+type Rows struct {
+	From, To int     // rows of the study's workload, of which
+	Longest  float64 // the longest from this quantile on, 0 = all
+	Short    int     // > 0: benchmark.Workload.Doubled
+	Salt     string
+	Skip     int // prompts taken before
+	Palette  benchmark.Palette
+}
+
+// feed hands out the rows here.
+func (r Rows) feed(w *benchmark.Workload) benchmark.Feed {
+	from, to := r.From, r.To
+	if r.Longest > 0 {
+		w = w.Part(from, to).Longest(r.Longest)
+		from, to = 0, w.Len()
+	}
+	if r.Short > 0 {
+		w = w.Doubled(r.Short)
+		from, to = 0, w.Len()
+	}
+	return benchmark.NewFeed(w, from, to, r.Salt, r.Palette)
+}
+
 // Ends of a trial whose server lives but cannot be measured.
 var (
 	errFlush   = errors.New("the cache could not be flushed")
@@ -28,8 +63,24 @@ const (
 // replay is what all loads of one server's life share.
 type replay struct {
 	palette  benchmark.Palette
-	measured benchmark.Feed // one feed for all levels: the next level continues with the next rows
-	split    int            // rows from here on are measured; those before it may fill the cache
+	measured source // one feed for all levels: the next level continues with the next rows
+	split    int    // rows from here on are measured; those before it may fill the cache
+}
+
+// source is rows to send: by this process from a feed, or by the Replayer.
+type source struct {
+	rows Rows
+	feed benchmark.Feed // nil with a Replayer
+}
+
+// source makes the rows ready to be sent.
+func (a *attempt) source(rows Rows) source {
+	rows.Palette = a.load.palette
+	s := source{rows: rows}
+	if a.Replayer == nil {
+		s.feed = rows.feed(a.Load.Workload)
+	}
+	return s
 }
 
 // reserve is where the measured rows begin: they are reserved first, from the end of the file, two
@@ -65,15 +116,13 @@ func (a *attempt) prepare(ctx context.Context) error {
 		a.find("approximate_lengths", palette.Note)
 	}
 	w, split := a.Load.Workload, a.Load.reserve()
-	a.load = &replay{
-		palette: palette, split: split,
-		measured: benchmark.NewFeed(w, split, w.Len(), a.Load.Salt, palette),
-	}
+	a.load = &replay{palette: palette, split: split}
+	a.load.measured = a.source(Rows{From: split, To: w.Len(), Salt: a.Load.Salt})
 	return nil
 }
 
 // put puts one load on the server while the watch looks for signs of life.
-func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.Options, each func(benchmark.Request)) (*benchmark.Report, error) {
+func (a *attempt) put(ctx context.Context, from *source, opts benchmark.Options, each func(benchmark.Request)) (*benchmark.Report, error) {
 	if a.loaded.IsZero() {
 		a.loaded = a.Clock.Now()
 	}
@@ -90,7 +139,7 @@ func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.O
 	a.watch.loading(true)
 	a.watch.look(ctx) // a server that dies within a second has been looked at once
 	defer a.watch.loading(false)
-	report, err := benchmark.Run(ctx, a.target, feed, opts, func(q benchmark.Request) {
+	report, err := a.send(ctx, from, opts, func(q benchmark.Request) {
 		if q.Failed == "" {
 			a.watch.moved()
 		}
@@ -106,6 +155,23 @@ func (a *attempt) put(ctx context.Context, feed benchmark.Feed, opts benchmark.O
 	if err == nil {
 		err = a.outlived(ctx, report)
 	}
+	return report, err
+}
+
+// send is benchmark.Run, here or beside the server. A source is used up by it.
+func (a *attempt) send(ctx context.Context, from *source, opts benchmark.Options, each func(benchmark.Request)) (*benchmark.Report, error) {
+	if a.Replayer == nil {
+		return benchmark.Run(ctx, a.target, from.feed, opts, each)
+	}
+	seen := 0
+	report, next, err := a.Replayer.Replay(ctx, a.target, from.rows, opts, func(q benchmark.Request) {
+		seen++
+		each(q)
+	})
+	if report == nil { // as many again may have been sent since they were last heard of: no text is sent twice
+		next = from.rows.Skip + 2*(seen+opts.Concurrency)
+	}
+	from.rows.Skip = next
 	return report, err
 }
 

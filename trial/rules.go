@@ -16,7 +16,9 @@ type rule struct {
 // rules in order; the first that fits decides. What happened before a server of ours lived comes
 // first, then the server's own first cause, then what sgtune or a person did, and the result last.
 var rules = []rule{
+	{"the job ended", endedByJob},
 	{"before a launch", beforeLaunch},
+	{"the guard ended it", endedByGuard},
 	{"the driver's word", faultyGPU},
 	{"first fatal line", firstFatal},
 	{"killed child", killedChild},

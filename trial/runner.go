@@ -14,6 +14,19 @@ import (
 // ErrDirtyHost is returned by Run when the host could not be proven clean: the study must stop.
 var ErrDirtyHost = errors.New("the host is dirty")
 
+// ErrLeft is returned by Run and Recover when a person gave up waiting for a host that does not answer (host.ErrGivenUp):
+// the trial's row stays as it is, running, and what it launched may still run. It is ErrStopped too.
+var ErrLeft = fmt.Errorf("the host was left without cleaning up: %w", ErrStopped)
+
+// leftBehind is ErrLeft with what may still run.
+func leftBehind(t *Trial, why error) error {
+	what := ""
+	if t.Process.PID > 0 {
+		what = fmt.Sprintf(" (pid %d may still run)", t.Process.PID)
+	}
+	return fmt.Errorf("trial %d%s: %w: %w", t.Number, what, ErrLeft, why)
+}
+
 // Causes that end a trial's work through its context; the first one wins and picks the state.
 var (
 	ErrStopped  = errors.New("stopped by a person")       // -> cancelled
@@ -40,20 +53,22 @@ type Load struct {
 // Runner runs trials on one host. Its fields are set once.
 type Runner struct {
 	Host          host.Host
+	Replayer      Replayer // nil = this process puts the load on the server
 	Store         Saver
 	Clock         benchmark.Clock
 	Server        sglang.Server
 	Instruments   []string // instrument flags as argv words, same for every trial
 	InstrumentEnv map[string]string
 	Load          Load
-	Files         string          // folder of the study's evidence; a trial's lies in Files/NUMBER
-	ReadyTimeout  time.Duration   // host time from launch to ready
-	Grace         time.Duration   // host time a ready server gets after SIGTERM
-	Hurry         <-chan struct{} // closed by the second Ctrl-C: grace becomes 0
-	Port          int             // fixed port, 0 = choose
-	Version       sglang.Version  // of the installed server where it is known; else the log's wording tells
-	Secrets       []string        // exact values masked in all evidence (those of the study's secret variables)
-	Scratch       string          // where the running server's raw log lies, owner only; "" = the system's temporary folder, where Recover looks
+	Files         string            // folder of the study's evidence; a trial's lies in Files/NUMBER
+	ReadyTimeout  time.Duration     // host time from launch to ready
+	Grace         time.Duration     // host time a ready server gets after SIGTERM
+	Guard         *host.GuardLimits // within which a host that can do so guards the server, nil = none
+	Hurry         <-chan struct{}   // closed by the second Ctrl-C: grace becomes 0
+	Port          int               // fixed port, 0 = choose
+	Version       sglang.Version    // of the installed server where it is known; else the log's wording tells
+	Secrets       []string          // exact values masked in all evidence (those of the study's secret variables)
+	Scratch       string            // where the running server's raw log lies, owner only; "" = the system's temporary folder, where Recover looks
 	// Score gives a trial's value from its levels: the objective at the best level that meets the SLO.
 	Score func([]Level) (value float64, concurrency int, ok bool)
 	// Prune is asked after each window of a level with that level's windows (output tok/s).
@@ -72,12 +87,16 @@ type Runner struct {
 // means that the study must stop: the host is dirty (ErrDirtyHost), its GPUs are broken or split (ErrUnfitHost), or a
 // row could not be stored.
 //
-// The order of these five lines is what keeps hosts clean: whatever work does, also when it
+// The order of these lines is what keeps hosts clean: whatever work does, also when it
 // panics, reclaim and the last save come after it, on a context that nobody can cancel.
 func (r *Runner) Run(ctx context.Context, t *Trial) error {
 	a := r.begin(t)
+	a.settle(ctx)
 	err := a.work(ctx)
 	a.reclaim(context.WithoutCancel(ctx))
+	if a.released.left != nil {
+		return leftBehind(t, a.released.left) // the row stays running, so that the next sgtune recovers it
+	}
 	a.finish(err)
 	return a.close(context.WithoutCancel(ctx))
 }

@@ -68,9 +68,12 @@ type Facts struct {
 	Port        int
 	Holder      string // who holds the port
 	Findings    []Finding
-	GPUFault    *host.GPUFault      // what the driver reported, nil for nothing
-	Throttle    host.ThrottleWindow // readings under load
-	Context     *Context            // facts from outside when a log is judged on its own, nil in a trial of sgtune's
+	GPUFault    *host.GPUFault        // what the driver reported, nil for nothing
+	Throttle    host.ThrottleWindow   // readings under load
+	Guard       *host.GuardVerdict    // of the guard that ended the server, nil when none did
+	Job         *host.SlurmJob        // of the trial, where it ended before sgtune ended anything; nil otherwise
+	Waited      *host.SlurmQueueError // a wait for a node that was too long, nil otherwise
+	Context     *Context              // facts from outside when a log is judged on its own, nil in a trial of sgtune's
 }
 
 // Classify says why a trial ended. It is pure: the same facts give the same verdict. The first rule

@@ -38,6 +38,7 @@ type watch struct {
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
 
+	reading  sync.Mutex // held while the log is read: a cut link can make that long, and mu must not wait for it
 	mu       sync.Mutex
 	reader   *sglang.Reader
 	offset   int64
@@ -88,7 +89,9 @@ func (w *watch) openEvidence(path string) {
 func (w *watch) close(ctx context.Context) {
 	w.cancel()
 	w.wait.Wait()
-	w.drain(ctx)
+	last, done := w.a.within(ctx, stopTime, stopTimeReal)
+	w.drain(last)
+	done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(w.reader.Close())
@@ -120,17 +123,21 @@ func (w *watch) follow(ctx context.Context) {
 
 // drain reads the log to its present end.
 func (w *watch) drain(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.reading.Lock()
+	defer w.reading.Unlock()
 	for {
-		b, err := w.process.Log(ctx, w.offset, logChunk)
+		b, err := w.process.Log(ctx, w.offset, logChunk) // offset changes under both locks
+		w.mu.Lock()
 		if err != nil && ctx.Err() == nil && w.failed == nil {
 			w.failed = fmt.Errorf("read the server's log: %w", err)
 		}
+		if err == nil && len(b) > 0 {
+			w.take(b)
+		}
+		w.mu.Unlock()
 		if err != nil || len(b) == 0 {
 			return
 		}
-		w.take(b)
 	}
 }
 

@@ -15,6 +15,7 @@ type HostFacts struct {
 	MemTotal       int64  // bytes
 	MemAvailable   int64  // bytes
 	CgroupHeadroom int64  // bytes left under the strictest limit, negative without one
+	ContainerLimit int64  // bytes that the study's container may take, 0 = no limit
 	GPUs           []GPUFact
 	GPUNote        string   // why there are no GPU facts
 	GPUFault       string   // why no trial can use the GPUs and what to do (MIG on, broken memory, a lost GPU), "" = they are fit
@@ -23,6 +24,8 @@ type HostFacts struct {
 	Lease          string   // who holds the host, "" = nobody
 	BootID         string   // of the running kernel, "" unknown
 	Driver         string   // version of the NVIDIA driver, "" unknown
+	Kernel         string   // release of the kernel, "" unknown
+	Residents      []string // servers that sgtune left running there, each with how to stop it
 }
 
 // GPUFact is one GPU's memory and who holds it.
@@ -34,9 +37,17 @@ type GPUFact struct {
 	Holders     []string // "pid 4711 (python3) 71.2 GB"
 }
 
-// Available is what rule 2 of the host RAM starts from: the smaller of MemAvailable and the
-// cgroup's headroom, bytes; negative when neither is known.
+// Available is what rule 2 of the host RAM starts from: the smallest of MemAvailable, the cgroup's headroom and the
+// container's limit, bytes; negative when none is known.
 func (f HostFacts) Available() float64 {
+	left := f.left()
+	if limit := float64(f.ContainerLimit); limit > 0 && (left < 0 || limit < left) {
+		return limit
+	}
+	return left
+}
+
+func (f HostFacts) left() float64 {
 	switch {
 	case f.CgroupHeadroom < 0 && f.MemAvailable < 0:
 		return -1

@@ -95,7 +95,7 @@ func Check(s *Study, in CheckInput) *Report {
 	r.Host = hostRows(in.Facts)
 	r.Plan = planReport(s, in)
 	notes, conflicts := combinationNotes(s)
-	r.Notes = slices.Concat(s.Notes, checkNotes(s, in), notes, in.Notes)
+	r.Notes = slices.Concat(s.Notes, checkNotes(s, in), containerNotes(s), notes, in.Notes)
 	r.Against = append(against(s, in, r), conflicts...)
 	r.Ready = len(r.Against) == 0
 	if r.Ready {

@@ -17,7 +17,7 @@ func understood(s *Study, in CheckInput) []Section {
 		{Title: "Space", Rows: spaceRows(s)},
 		{Title: "Workload", Rows: workloadRows(s, in)},
 		{Title: "Measuring", Rows: measureRows(s, in)},
-		{Title: "Ending", Rows: endRows(s)},
+		{Title: "Ending", Rows: endRows(s, in)},
 	}
 }
 
@@ -56,10 +56,19 @@ func serverRows(s *Study, installed string) []Row {
 	if installed != "" {
 		rows = slices.Insert(rows, 0, Row{"installed", installed})
 	}
+	if c := s.Server.Container; c != nil {
+		rows = append(rows, Row{"container", containerText(c)})
+	}
 	if s.Port > 0 {
 		rows = append(rows, Row{"port", fmt.Sprint(s.Port)})
 	}
 	host := s.Host.Kind
+	if host == HostSSH {
+		host += " " + s.Host.Address
+	}
+	if host == HostSlurm {
+		host = s.Host.slurmText()
+	}
 	if host == HostSimulated {
 		host = fmt.Sprintf("SIMULATED %s, %s times faster than real, start-up %s", s.Host.Profile, sglang.FormatValue(s.Host.TimeScale), FormatDuration(s.Host.Startup))
 	}
@@ -106,7 +115,7 @@ func orNone(d time.Duration) string {
 	return FormatDuration(d) + " at most"
 }
 
-func endRows(s *Study) []Row {
+func endRows(s *Study, in CheckInput) []Row {
 	var limits []string
 	if s.Budget.Trials > 0 {
 		limits = append(limits, fmt.Sprintf("%d trials", s.Budget.Trials))
@@ -115,7 +124,7 @@ func endRows(s *Study) []Row {
 		limits = append(limits, FormatDuration(s.Budget.Wall))
 	}
 	if s.Budget.Until != "" {
-		limits = append(limits, "until "+s.Budget.Until)
+		limits = append(limits, "until "+s.UntilText(in.Now.Location()))
 	}
 	confirm := fmt.Sprintf("auto: %d to 5 launches each side", autoConfirm)
 	if s.Confirm > 0 {
@@ -151,6 +160,9 @@ func hostRows(f HostFacts) []Row {
 	rows = append(rows, Row{"host RAM", size(f.MemAvailable) + " available of " + size(f.MemTotal)})
 	if f.CgroupHeadroom >= 0 {
 		rows = append(rows, Row{"cgroup", size(f.CgroupHeadroom) + " left under its limit"})
+	}
+	if f.ContainerLimit > 0 {
+		rows = append(rows, Row{"container", FormatSize(float64(f.ContainerLimit)) + " at most, by its memory limit"})
 	}
 	if len(f.GPUs) == 0 {
 		return append(rows, Row{"GPUs", "none seen: " + strings.TrimPrefix(f.GPUNote, "no GPU facts: ")})

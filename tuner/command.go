@@ -3,109 +3,13 @@ package tuner
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	"sgtune/trial"
 )
 
-// pollEvery is how often (real time) commands are looked for while a trial runs.
-const pollEvery = time.Second
-
-// live is what the goroutines of a running trial may ask of the loop.
-type live struct {
-	mu     sync.Mutex
-	number int    // running trial, -1 when none
-	best   sieve  // what it is compared with while it runs
-	stop   string // a person asked to stop: the reason
-	void   string // the running trial is contaminated: the reason
-}
-
-func (v *live) start(number int, best sieve) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.number, v.best, v.void = number, best, ""
-}
-
-func (v *live) sieve(number int) sieve {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if number != v.number {
-		return sieve{}
-	}
-	return v.best
-}
-
-func (v *live) running() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.number
-}
-
-func (v *live) askStop(reason string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.stop = reason
-}
-
-func (v *live) askVoid(reason string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.void = reason
-}
-
-func (v *live) voidAsked() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.void
-}
-
-func (v *live) stopAsked() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.stop
-}
-
-// attend watches for commands and for the study's last minute while a trial runs; abort ends the
-// trial with its cause. The returned function stops the watch and waits for it.
-func (l *Loop) attend(ctx context.Context, abort context.CancelCauseFunc) (done func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var over <-chan time.Time
-	if !l.deadline.IsZero() {
-		over = l.Clock.After(l.deadline.Sub(l.Clock.Now()))
-	}
-	every := l.Poll
-	if every <= 0 {
-		every = pollEvery
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-over:
-				abort(trial.ErrDeadline)
-				return
-			case <-tick.C:
-				if l.overdue() { // the timer above stood still while the machine slept
-					abort(trial.ErrDeadline)
-					return
-				}
-				// A store that fails here fails the trial's own saves too, which stop the study.
-				_ = l.takeCommands(context.WithoutCancel(ctx), abort)
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
-}
-
 // takeCommands does what people asked for, oldest first. Each command is handed out once, also
-// when several programs look. abort is nil between trials.
-func (l *Loop) takeCommands(ctx context.Context, abort context.CancelCauseFunc) error {
+// when several programs look.
+func (l *Loop) takeCommands(ctx context.Context) error {
 	for {
 		c, err := l.Store.TakeCommand(ctx, l.Study.Name)
 		if err != nil {
@@ -114,26 +18,24 @@ func (l *Loop) takeCommands(ctx context.Context, abort context.CancelCauseFunc) 
 		if c == nil {
 			return nil
 		}
-		if err := l.obey(ctx, c, abort); err != nil {
+		if err := l.obey(ctx, c); err != nil {
 			return fmt.Errorf("command %d (%s): %w", c.ID, c.Kind, err)
 		}
 	}
 }
 
-func (l *Loop) obey(ctx context.Context, c *Command, abort context.CancelCauseFunc) error {
+func (l *Loop) obey(ctx context.Context, c *Command) error {
 	note := Event{Kind: "command"}
 	switch c.Kind {
 	case "stop_after_trial":
-		l.live.askStop("stopped after the trial, as a person asked; run the study again to go on")
+		l.stop = "stopped after the trial, as a person asked; run the study again to go on"
 		note.Text = "stop after this trial"
 	case "stop_now":
-		l.live.askStop("stopped at once, as a person asked; run the study again to go on")
+		l.stop = "stopped at once, as a person asked; run the study again to go on"
 		note.Text = "stop now"
-		if abort != nil {
-			abort(trial.ErrStopped)
-		}
+		l.running.abort(trial.ErrStopped)
 	case "void":
-		return l.void(ctx, c, abort)
+		return l.void(ctx, c)
 	case "enqueue":
 		return l.enqueue(ctx, c)
 	default:
@@ -142,17 +44,17 @@ func (l *Loop) obey(ctx context.Context, c *Command, abort context.CancelCauseFu
 	return l.event(ctx, note)
 }
 
-// void marks a trial as contaminated: a finished one through its void mark, the running one by
+// void marks a trial as contaminated: a finished one through its void mark, one that runs by
 // ending it. Its configuration is queued again.
-func (l *Loop) void(ctx context.Context, c *Command, abort context.CancelCauseFunc) error {
+func (l *Loop) void(ctx context.Context, c *Command) error {
 	reason := c.Text
 	if reason == "" {
 		reason = "a person marked it void"
 	}
 	note := Event{Kind: "command", Trial: &c.Trial, Text: fmt.Sprintf("trial %d is void: %s", c.Trial, reason)}
-	if abort != nil && l.live.running() == c.Trial {
-		l.live.askVoid(reason) // its work may be over, and then nothing is left to end: launch marks it
-		abort(fmt.Errorf("%w: %s", trial.ErrVoid, reason))
+	if one := l.running.of[c.Trial]; one != nil {
+		one.void = reason // its work may be over, and then nothing is left to end: land marks it
+		one.abort(fmt.Errorf("%w: %s", trial.ErrVoid, reason))
 		return l.event(ctx, note)
 	}
 	h, err := l.history(ctx)
@@ -172,8 +74,7 @@ func (l *Loop) void(ctx context.Context, c *Command, abort context.CancelCauseFu
 }
 
 // contaminated marks a trial that was asked to be void after its work was over: there was nothing left to end.
-func (l *Loop) contaminated(ctx context.Context, t *trial.Trial) error {
-	reason := l.live.voidAsked()
+func (l *Loop) contaminated(ctx context.Context, t *trial.Trial, reason string) error {
 	if reason == "" || !t.State.Finished() || t.Void != "" {
 		return nil
 	}

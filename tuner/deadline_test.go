@@ -25,6 +25,7 @@ func TestDeadline(t *testing.T) {
 		{"until tomorrow", Budget{Until: "07:00"}, nil, now.Add(9*time.Hour - finishTime)},
 		{"until today", Budget{Until: "22:30"}, nil, now.Add(30*time.Minute - finishTime)},
 		{"until the hour that just struck", Budget{Until: "22:00"}, nil, now.Add(24*time.Hour - finishTime)},
+		{"until by another clock", Budget{Until: "07:00", UntilAt: now.Add(3 * time.Hour)}, nil, now.Add(3*time.Hour - finishTime)},
 		{"whichever comes first", Budget{Wall: time.Hour, Until: "07:00"}, nil, now.Add(time.Hour)},
 	}
 	for _, tt := range tests {
@@ -38,6 +39,28 @@ func TestDeadline(t *testing.T) {
 	}
 	if _, err := deadline(Budget{Until: "noon"}, nil, now, 0); err == nil {
 		t.Error("an hour that is none was accepted")
+	}
+}
+
+// The hour of another machine's clock is told beside the one it is here.
+func TestUntilText(t *testing.T) {
+	t.Parallel()
+	here := time.FixedZone("here", 0)
+	at := time.Date(2026, 1, 2, 7, 0, 0, 0, time.FixedZone("CET", 3600))
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+		want string
+	}{
+		{"our own clock", time.Time{}, "07:00"},
+		{"the same zone", at.Add(time.Hour), "07:00"},
+		{"another zone", at, "07:00 on gpu-box = 06:00 here"},
+		{"a clock that is 3 minutes ahead", at.Add(57 * time.Minute), "07:00 on gpu-box = 06:57 here"},
+	} {
+		s := &Study{Budget: Budget{Until: "07:00", UntilAt: tt.at}, Host: HostSpec{Address: "gpu-box"}}
+		if got := s.UntilText(here); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -34,13 +34,14 @@ type memStore struct {
 	writes    int
 	killAt    int // 0 = never
 	killAfter bool
+	dead      bool // it stays killed: what runs beside cannot write either
 }
 
 func newStore() *memStore { return &memStore{rows: map[int]*trial.Trial{}} }
 
 func (s *memStore) write(do func() error) error {
 	s.writes++
-	if s.writes == s.killAt && !s.killAfter {
+	if s.writes == s.killAt && !s.killAfter || s.dead && s.writes > s.killAt {
 		panic(errKilled)
 	}
 	if err := do(); err != nil {

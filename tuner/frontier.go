@@ -76,9 +76,10 @@ func NewFrontier(history []*trial.Trial) *Frontier {
 			f.fraction, f.chunk = line.Fraction, float64(line.ChunkPrefill)
 		}
 	}
+	ran := lastRuns(history)
 	for i, t := range history {
-		if !t.State.Finished() || t.Void != "" || (blamed(t) && outlived(t, history[i+1:])) {
-			continue
+		if !t.State.Finished() || t.Void != "" || (blamed(t) && ran[Key(t.Config)] > i) {
+			continue // the same ran later: a failure under too hard a canary is no proof once the smaller one was survived
 		}
 		f.learn(t)
 	}
@@ -86,15 +87,15 @@ func NewFrontier(history []*trial.Trial) *Frontier {
 	return f
 }
 
-// outlived reports whether the same configuration ran later: a failure under too hard a canary is
-// no proof once the smaller one was survived.
-func outlived(t *trial.Trial, later []*trial.Trial) bool {
-	for _, o := range later {
-		if counts(o) && sameConfig(o.Config, t.Config) {
-			return true
+// lastRuns are the positions in history of each configuration's last launch that counts.
+func lastRuns(history []*trial.Trial) map[string]int {
+	last := map[string]int{}
+	for i, t := range history {
+		if counts(t) {
+			last[Key(t.Config)] = i
 		}
 	}
-	return false
+	return last
 }
 
 func (f *Frontier) learn(t *trial.Trial) {

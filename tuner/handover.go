@@ -49,8 +49,13 @@ func (l *Loop) handOver(ctx context.Context) error {
 		}
 	}
 	if len(l.Study.Before) > 0 {
-		if facts, err := l.Host.Facts(ctx); err == nil && fit(facts) != nil { // unreadable ones are read again below
-			return fit(facts)
+		if facts, err := l.Host.Facts(ctx); err == nil { // unreadable ones are read again below
+			if err := fit(facts); err != nil {
+				return err
+			}
+			if err := l.sameMachine(ctx, h, facts); err != nil {
+				return err
+			}
 		}
 		if err := l.before(ctx); err != nil {
 			return err
@@ -62,6 +67,13 @@ func (l *Loop) handOver(ctx context.Context) error {
 	}
 	if err := fit(facts); err != nil {
 		return err
+	}
+	if err := l.sameMachine(ctx, h, facts); err != nil {
+		return err
+	}
+	if len(facts.Residents) > 0 {
+		return &Stopped{Cause: ErrHeld, Reason: fmt.Sprintf("the host is held by sgtune's own: %s; stop it, or have before: do that, then run the study again",
+			strings.Join(facts.Residents, "; "))}
 	}
 	if held := heldBy(facts); len(held) > 0 {
 		return &Stopped{Cause: ErrHeld, Reason: fmt.Sprintf(
@@ -123,7 +135,7 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 	err := l.save(ctx)
 	if r.AfterDue && r.AfterDone == "" {
 		// Held, and not clean since our last trial: what holds it is most likely what that trial left.
-		dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
+		dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, trial.ErrLeft) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
 		limited, cancel := context.WithTimeout(ctx, finishLimit)
 		r.AfterDone = l.after(limited, v, dirty)
 		cancel()
@@ -144,7 +156,7 @@ func (l *Loop) releases(ctx context.Context) string {
 		return "" // the store fails; the save that follows says so
 	}
 	last := ""
-	for _, t := range h {
+	if t := lastRelease(h); t != nil {
 		switch t.Release {
 		case trial.ReleaseVerified:
 			last = "clean: verified after the last trial"
@@ -161,13 +173,20 @@ func (l *Loop) releases(ctx context.Context) string {
 // leftDirty reports whether the last launch left the host dirty.
 func (l *Loop) leftDirty(ctx context.Context) bool {
 	h, _ := l.history(ctx) // a store that fails says so with the next save
-	dirty := false
-	for _, t := range h {
-		if t.Release != trial.ReleaseNone {
-			dirty = t.Release == trial.ReleaseDirty
+	t := lastRelease(h)
+	return t != nil && t.Release == trial.ReleaseDirty
+}
+
+// lastRelease is the launch by which a host is judged, nil without one: the last to end, but a dirty one as long as
+// none began after it.
+func lastRelease(h History) (last *trial.Trial) {
+	for _, t := range byEnd(h) {
+		beside := last != nil && last.Release == trial.ReleaseDirty && t.StartedAt.Before(last.EndedAt)
+		if t.Release != trial.ReleaseNone && !beside {
+			last = t
 		}
 	}
-	return dirty
+	return last
 }
 
 // after runs what is owed and says in words how it went.

@@ -20,14 +20,28 @@ func (s *Study) Identity() map[string]string {
 	h := s.Host
 	host := lines{"kind": h.Kind}
 	host.set("ram_budget", h.RAMBudgetText)
+	host.set("address", h.Address)
 	host.set("work_dir", h.WorkDir)
 	host.set("replay_from", h.ReplayFrom)
+	if h.Kind == HostSlurm { // limits of time and how many at once may change
+		host.set("partition", h.Slurm.Partition)
+		host.set("gres", h.Slurm.Gres)
+		if h.Slurm.CPUs > 0 {
+			host.set("cpus", fmt.Sprint(h.Slurm.CPUs))
+		}
+		if h.Slurm.Memory > 0 {
+			host.set("memory", FormatSize(h.Slurm.Memory))
+		}
+	}
 	if h.Kind == HostSimulated {
 		host["profile"], host["time_scale"], host["startup"] = h.Profile, sglang.FormatValue(h.TimeScale), h.Startup.String()
 		host["seed"], host["ram"] = fmt.Sprint(h.Seed), FormatSize(h.RAMBytes)
 		host.set("faults", strings.Join(h.Faults, " "))
 	}
 	server := lines{"command": words(s.Server.Command), "model": s.Server.Model}
+	if c := s.Server.Container; c != nil {
+		server["container"] = c.Runtime + " " + c.Image + " " + words(maskedRunArgs(c.Args))
+	}
 	server.config("flags", s.Server.Flags)
 	server.config("baseline", s.Baseline)
 	server.config("passed", s.Passed)

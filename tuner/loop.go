@@ -38,7 +38,8 @@ type Loop struct {
 	deadline time.Time // host time at which no trial may run any more
 	first    int       // number of the first trial of this run of the program
 	facts    HostFacts // as taken over
-	live     live
+	running  running
+	stop     string          // a person asked to stop: the reason
 	told     map[string]bool // rejections already stored, by rule and point
 	hungTold bool            // people were told of a server that hung
 
@@ -75,27 +76,40 @@ func (l *Loop) Run(ctx context.Context) (*Verdict, error) {
 }
 
 // night is the study between its first and its last line: take the host over, then one trial after
-// the other until nothing is left to launch.
+// the other until nothing is left to launch, several at once where there is a host for each. All of it is decided
+// in this goroutine.
 func (l *Loop) night(ctx context.Context) (*Verdict, error) {
 	if err := l.handOver(ctx); err != nil {
 		return nil, err
 	}
 	for {
-		h, err := l.turn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t, err := l.next(ctx, h)
-		if err != nil {
-			return nil, err
-		}
-		if t == nil {
+		begun, err := l.launchNext(ctx)
+		switch {
+		case err != nil:
+		case begun && len(l.running.of) < l.Study.atOnce():
+			continue
+		case len(l.running.of) == 0:
 			return l.verdict(ctx)
+		default:
+			err = l.land(ctx)
 		}
-		if err := l.launch(ctx, h, t); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, l.landAll(ctx, err)
 		}
 	}
+}
+
+// launchNext decides what comes next and launches it; begun is false when there is nothing to be launched now.
+func (l *Loop) launchNext(ctx context.Context) (begun bool, err error) {
+	h, err := l.turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	t, err := l.next(ctx, h)
+	if t == nil || err != nil {
+		return false, err
+	}
+	return true, l.launch(ctx, h, t)
 }
 
 // turn takes commands, reads the history and says whether the study may go on.
@@ -103,21 +117,26 @@ func (l *Loop) turn(ctx context.Context) (History, error) {
 	if ctx.Err() != nil {
 		return nil, byPerson(ctx)
 	}
-	if err := l.takeCommands(ctx, nil); err != nil {
+	if err := l.takeCommands(ctx); err != nil {
 		return nil, err
 	}
-	if reason := l.live.stopAsked(); reason != "" {
-		return nil, &Stopped{Cause: trial.ErrStopped, Reason: reason}
+	if l.stop != "" {
+		return nil, &Stopped{Cause: trial.ErrStopped, Reason: l.stop}
 	}
 	return l.mayGoOn(ctx)
 }
 
-// next is the trial to launch now, nil when the study is at its end. The phases are asked in
-// order; the first that has something to do takes the turn.
+// next is the trial to launch now, nil when there is none beside those that run: the study is at its end if none
+// do. The phases are asked in order; the first that has something to do takes the turn.
 func (l *Loop) next(ctx context.Context, h History) (*trial.Trial, error) {
-	for _, phase := range []func(context.Context, History) (*trial.Trial, error){
-		l.waiting, l.baseline, l.anchor, l.search, l.confirm,
-	} {
+	phases := []func(context.Context, History) (*trial.Trial, error){l.waiting, l.baseline, l.anchor, l.search, l.confirm}
+	if len(l.running.of) > 0 {
+		if anchor, err := l.anchor(ctx, h); anchor != nil || err != nil || l.running.alone() {
+			return nil, err // nothing may run beside it, or beside what runs
+		}
+		phases = []func(context.Context, History) (*trial.Trial, error){l.waiting, l.search}
+	}
+	for _, phase := range phases {
 		if t, err := phase(ctx, h); t != nil || err != nil {
 			return t, err
 		}
@@ -125,7 +144,7 @@ func (l *Loop) next(ctx context.Context, h History) (*trial.Trial, error) {
 	return nil, nil
 }
 
-// launch stores the trial as waiting, runs it and says what still fits.
+// launch stores the trial as waiting and has it run.
 func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 	if h.Numbered(t.Number) == nil {
 		if err := l.Store.SaveTrial(ctx, t); err != nil {
@@ -133,26 +152,9 @@ func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 		}
 	}
 	l.show(append(h[:len(h):len(h)], t), t)
-	l.live.start(t.Number, l.sieve(h, t))
+	l.running.start(ctx, l.Runner, t, l.sieve(h, t))
 	l.abortBelow = 0
-	err := errors.Join(l.attended(ctx, t), l.contaminated(ctx, t))
-	l.live.start(-1, sieve{})
-	if err != nil {
-		return &Stopped{Cause: err, Reason: fmt.Sprintf("stopped: %v", err)}
-	}
-	if !t.State.Finished() {
-		return fmt.Errorf("trial %d came back %s from its runner", t.Number, t.State)
-	}
-	ctx = context.WithoutCancel(ctx)
-	return errors.Join(l.report(ctx, t), l.tellStuck(ctx, t))
-}
-
-// attended runs the trial while commands and the study's last minute are watched for.
-func (l *Loop) attended(ctx context.Context, t *trial.Trial) error {
-	ctx, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
-	defer l.attend(ctx, abort)()
-	return l.Runner.Run(ctx, t)
+	return nil
 }
 
 // verdict stores what the study found.

@@ -210,7 +210,7 @@ func TestMoreLevels(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := &Loop{Study: &Study{Objective: tt.objective, Workload: WorkloadSpec{Concurrency: []int{40, 80, 120}}}}
-			l.live.start(7, sieveOf(Objective{Metric: "output_tok_s"}, h, 0))
+			l.running.of = map[int]*inFlight{7: {best: sieveOf(Objective{Metric: "output_tok_s"}, h, 0)}}
 			got, ok := l.More(&trial.Trial{Number: 7, Role: tt.role, Levels: tt.levels})
 			if ok != (tt.want > 0) || ok && got != tt.want {
 				t.Errorf("%d, %v, want %d", got, ok, tt.want)

@@ -21,8 +21,11 @@ const maxAsks = 200
 // admitted, or comes too late, is cancelled.
 func (l *Loop) waiting(ctx context.Context, h History) (*trial.Trial, error) {
 	for _, t := range h {
-		if t.State != trial.Waiting {
+		if t.State != trial.Waiting || l.running.of[t.Number] != nil {
 			continue
+		}
+		if len(l.running.of) > 0 && runsAlone(t) {
+			return nil, nil // its turn comes when they have ended
 		}
 		refusal := l.tooLate(h, t)
 		if refusal == "" && t.Role == trial.RoleSearch {
@@ -136,6 +139,9 @@ func (l *Loop) search(ctx context.Context, h History) (*trial.Trial, error) {
 	if told := l.rejected(ctx, refused); told != nil { // also when nothing is left: that is when a person asks why
 		return nil, told
 	}
+	if errors.Is(err, ErrExhausted) && len(l.running.of) > 0 {
+		return nil, nil // until those that run have ended: one of them may have to be launched again
+	}
 	if errors.Is(err, ErrExhausted) {
 		return nil, l.event(ctx, Event{Kind: "plan", Text: exhausted(err)})
 	}
@@ -181,7 +187,7 @@ type refusal struct {
 // baseline, then configurations whose launch said nothing about them.
 func (l *Loop) owed(h History, admit func(sglang.Config) error) (Proposal, bool) {
 	if twin, lossy := losslessTwin(l.Study); lossy && !taken(h)[Key(twin)] && admit(twin) == nil {
-		return Proposal{Config: twin, Sampler: "twin", Why: "the baseline is lossy: this is the same without loss, so that speed can be told from quality"}, true
+		return Proposal{Config: twin, Sampler: twinName, Why: "the baseline is lossy: this is the same without loss, so that speed can be told from quality"}, true
 	}
 	for _, t := range h.Requeue() {
 		if admit(t.Config) == nil {

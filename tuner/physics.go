@@ -3,29 +3,32 @@ package tuner
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner/physics"
 )
 
-// physicsSampler asks the search engine of tuner/physics. The engine is built from the problem at
-// each ask: it is a function of its facts and of the trials in their order, so a study that was killed
-// goes on where it was, and the same history and seed give the same proposal.
-type physicsSampler struct{}
+// physicsSampler asks the search engine of tuner/physics. The engine is a function of its facts and of the
+// trials in their order, so a study that was killed goes on where it was, and the same history and seed
+// give the same proposal. Between two asks it is kept, as far as that holds (keptEngine).
+type physicsSampler struct{ kept keptEngine }
 
 const physicsName = "physics"
 
 // Sample implements Sampler. Where the engine has nothing that may be launched, a point is drawn at
 // random and Why says so.
-func (physicsSampler) Sample(ctx context.Context, p Problem) (Proposal, error) {
+func (s *physicsSampler) Sample(ctx context.Context, p Problem) (Proposal, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Proposal{}, err
 	}
 	if len(p.Space) == 0 || p.Space.Size() == 0 {
 		return Proposal{}, fmt.Errorf("physics: the space is empty: %w", ErrExhausted)
 	}
-	m := newModel(p)
+	s.kept.asking.Lock()
+	defer s.kept.asking.Unlock()
+	m := modelBy(&s.kept, p)
 	m.askTooLarge()
 	var pending []physics.Point
 	for _, t := range p.Pending {
@@ -50,7 +53,7 @@ func (physicsSampler) Sample(ctx context.Context, p Problem) (Proposal, error) {
 
 // Recommend implements Sampler: by what the models believe of the measured configurations, not by the
 // luckiest value.
-func (physicsSampler) Recommend(_ context.Context, p Problem) (sglang.Config, error) {
+func (*physicsSampler) Recommend(_ context.Context, p Problem) (sglang.Config, error) {
 	v, ok := physicsView(p)
 	if !ok {
 		return recommend(p)
@@ -83,20 +86,29 @@ type model struct {
 	valued  int // of these, with a value
 }
 
-// newModel builds the engine and shows it every finished trial in order.
-func newModel(p Problem) *model {
+// newModel builds an engine of its own.
+func newModel(p Problem) *model { return modelBy(&keptEngine{}, p) }
+
+// modelBy has the engine shown every finished trial, in the order in which they ended.
+func modelBy(kept *keptEngine, p Problem) *model {
 	m := &model{problem: p, code: newCodedSpace(p), ratio: ratio(p), busy: p.taken()}
-	m.search = physics.New(m.code.coded, m.code.facts(p, m.admitter()))
-	for _, t := range p.History {
+	var seen []physics.Observation
+	for _, t := range byEnd(p.History) {
 		if o, ok := m.code.observe(p, t); ok {
-			m.search.Observe(o)
+			seen = append(seen, o)
 			m.learnt++
 			if o.Status == physics.OK || o.Status == physics.Pruned {
 				m.valued++
 			}
 		}
 	}
+	m.search = kept.of(m.code.coded, m.code.facts(p, len(seen), m.admitter()), seen)
 	return m
+}
+
+// byEnd are trials in the order in which they ended: where several run at once, not that of their numbers.
+func byEnd(trials []*trial.Trial) []*trial.Trial {
+	return slices.SortedStableFunc(slices.Values(trials), func(a, b *trial.Trial) int { return a.EndedAt.Compare(b.EndedAt) })
 }
 
 // admitter is what may be proposed: admitted, not launched yet, and not on its way. Answers are

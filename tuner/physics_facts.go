@@ -47,19 +47,15 @@ func (p Problem) autoInput() sglang.AutoInput {
 	}
 }
 
-// facts is what the engine may know before the first trial. admit is asked for every candidate.
-func (s *codedSpace) facts(p Problem, admit func(physics.Point) bool) physics.Facts {
+// facts is what the engine may know beside the trials. seen is how many of them said something; admit is
+// asked for every candidate.
+func (s *codedSpace) facts(p Problem, seen int, admit func(physics.Point) bool) physics.Facts {
 	f := physics.Facts{
 		Ranks: Ranks(sglang.Merge(p.Flags, p.Base)), GPUGiB: p.GPUGiB, HostGB: p.PoolGB, CellScale: s.cellScale(), Load: loadOf(p),
 		Start: s.start, Fixed: s.fixed(p), Seed: uint64(p.Seed), Admit: admit,
 	}
 	if p.Remaining > 0 {
-		f.Budget = len(p.Pending) + p.Remaining
-		for _, t := range p.History {
-			if _, ok := s.observe(p, t); ok {
-				f.Budget++
-			}
-		}
+		f.Budget = seen + len(p.Pending) + p.Remaining
 	}
 	return f
 }
@@ -99,7 +95,7 @@ func loadOf(p Problem) physics.Load {
 		return l
 	}
 	var requests, prompt, output, cached float64
-	for _, t := range p.History {
+	for _, t := range firstOf(p.History) {
 		for _, level := range t.Levels {
 			if r := level.Report; r != nil && r.Valid {
 				requests += float64(r.Requests.OK)

@@ -216,6 +216,13 @@ func halfWidth(windows int) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: float64(min(windows, mostBatches) - 1)}.Quantile(0.975)
 }
 
+// earlyTrials are the first trials of a study.
+const earlyTrials = 60
+
+// firstOf are the trials by which all observations are scaled alike: the first ones of a study that has many.
+// What comes after them then leaves what was observed before as it is, and the kept engine need not learn it anew.
+func firstOf(history []*trial.Trial) []*trial.Trial { return history[:min(len(history), earlyTrials)] }
+
 // mostBatches is how many batches a report's interval is made of at most (benchmark/steady.go).
 const mostBatches = 30
 
@@ -267,7 +274,7 @@ func fracOf(p Problem, t *trial.Trial) float64 {
 		return 1
 	}
 	longest := 0.0
-	for _, o := range p.History {
+	for _, o := range firstOf(p.History) {
 		if counts(o) && o.Role != trial.RoleConfirm {
 			longest = math.Max(longest, seconds(o)/float64(max(1, len(o.Plan)))*float64(max(1, len(t.Plan))))
 		}

@@ -44,7 +44,7 @@ const manyValues = 6
 // newCodedSpace codes the space of a problem. What no trial of history and no flag says is taken as
 // SGLang's default.
 func newCodedSpace(p Problem) *codedSpace {
-	s := &codedSpace{space: p.Space, base: p.Base, auto: sglang.AutoDefaults(p.autoInput()), paired: pairedShare(p.History)}
+	s := &codedSpace{space: p.Space, base: p.Base, auto: sglang.AutoDefaults(p.autoInput()), paired: pairedShare(firstOf(p.History))}
 	for _, t := range p.History {
 		if t.Memory.Fraction > 0 && sameConfig(t.Config, p.Baseline) {
 			s.running = t.Memory

@@ -46,7 +46,7 @@ var played = sync.OnceValues(func() (Problem, []Proposal) {
 	var all []Proposal
 	for n := range 8 {
 		p.Remaining = 12 - n
-		prop, err := physicsSampler{}.Sample(context.Background(), p)
+		prop, err := new(physicsSampler).Sample(context.Background(), p)
 		if err != nil {
 			return p, nil
 		}
@@ -64,12 +64,12 @@ func TestPhysicsIsAFunctionOfItsHistory(t *testing.T) {
 		t.Fatalf("%d proposals", len(all))
 	}
 	p.History, p.Remaining = p.History[:5], 12-4
-	prop, err := physicsSampler{}.Sample(t.Context(), p)
+	prop, err := new(physicsSampler).Sample(t.Context(), p)
 	if d := cmp.Diff(all[4], prop); err != nil || d != "" {
 		t.Errorf("resumed after trial 4: %v\n%s", err, d)
 	}
 	p.Seed = 2
-	if other, err := (physicsSampler{}).Sample(t.Context(), p); err != nil || cmp.Equal(all[4], other) {
+	if other, err := new(physicsSampler).Sample(t.Context(), p); err != nil || cmp.Equal(all[4], other) {
 		t.Errorf("another seed proposes the same: %v", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestPhysicsHeedsPending(t *testing.T) {
 	p.Remaining, p.History = 10, p.History[:4]
 	seen := map[string]bool{}
 	for n := range 4 {
-		prop, err := physicsSampler{}.Sample(t.Context(), p)
+		prop, err := new(physicsSampler).Sample(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,11 +133,11 @@ func TestPhysicsFallsBack(t *testing.T) {
 	t.Parallel()
 	p := codedProblem()
 	p.Admit = func(sglang.Config) error { return errors.New("no") }
-	if _, err := (physicsSampler{}).Sample(t.Context(), p); !errors.Is(err, ErrExhausted) {
+	if _, err := new(physicsSampler).Sample(t.Context(), p); !errors.Is(err, ErrExhausted) {
 		t.Errorf("nothing is admitted: %v", err)
 	}
 	p.Space = nil
-	if _, err := (physicsSampler{}).Sample(t.Context(), p); !errors.Is(err, ErrExhausted) {
+	if _, err := new(physicsSampler).Sample(t.Context(), p); !errors.Is(err, ErrExhausted) {
 		t.Errorf("no space: %v", err)
 	}
 }

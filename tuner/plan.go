@@ -23,6 +23,7 @@ type Plan struct {
 	Pairs    int           // confirmation launches each side
 	Sides    int           // sides of the confirmation, 0 = two
 	Done     int           // confirmation launches that count so far, all sides
+	AtOnce   int           // search trials that run at the same time, 0 = one
 }
 
 // newPlan learns from history. pairs is the number of confirmation launches each side, as fixed or
@@ -91,7 +92,7 @@ func (p Plan) Fits() int {
 		n = max(0, p.Limit-p.Launches)
 	}
 	if !p.Deadline.IsZero() && p.Search > 0 {
-		byTime := max(0, int((p.Deadline.Sub(p.Now)-p.Reserve())/p.Search))
+		byTime := max(0, int((p.Deadline.Sub(p.Now)-p.Reserve())/p.Search)) * max(1, p.AtOnce)
 		if n < 0 || byTime < n {
 			n = byTime
 		}
@@ -105,7 +106,13 @@ func (p Plan) End() time.Time {
 	if n < 0 || p.Full == 0 {
 		return time.Time{}
 	}
-	return p.Now.Add(time.Duration(n)*p.Search + p.Reserve())
+	return p.Now.Add(p.Searching(n) + p.Reserve())
+}
+
+// Searching is how long so many search trials take, AtOnce at the same time.
+func (p Plan) Searching(n int) time.Duration {
+	at := max(1, p.AtOnce)
+	return time.Duration((n+at-1)/at) * p.Search
 }
 
 // Text says what still fits, for a person.
@@ -128,30 +135,58 @@ func (p Plan) Text() string {
 func deadline(b Budget, h History, now time.Time, finish time.Duration) (time.Time, error) {
 	var end time.Time
 	if b.Wall > 0 {
-		used := time.Duration(0)
-		for _, t := range h.Finished() {
-			if !t.StartedAt.IsZero() && t.EndedAt.After(t.StartedAt) {
-				used += t.EndedAt.Sub(t.StartedAt)
-			}
-		}
-		end = now.Add(b.Wall - used)
+		end = now.Add(b.Wall - ran(h))
 	}
 	if b.Until == "" {
 		return end, nil
 	}
-	hour, err := time.Parse("15:04", b.Until)
-	if err != nil {
-		return end, fmt.Errorf("budget.until %q: write an hour of the host's clock as 07:00", b.Until)
-	}
-	y, m, d := now.Date()
-	until := time.Date(y, m, d, hour.Hour(), hour.Minute(), 0, 0, now.Location())
-	if !until.After(now) {
-		until = until.AddDate(0, 0, 1)
+	until := b.UntilAt
+	if until.IsZero() {
+		hour, err := time.Parse("15:04", b.Until)
+		if err != nil {
+			return end, fmt.Errorf("budget.until %q: write an hour of the host's clock as 07:00", b.Until)
+		}
+		y, m, d := now.Date()
+		until = time.Date(y, m, d, hour.Hour(), hour.Minute(), 0, 0, now.Location())
+		if !until.After(now) {
+			until = until.AddDate(0, 0, 1)
+		}
 	}
 	if until = until.Add(-finish); end.IsZero() || until.Before(end) {
 		end = until
 	}
 	return end, nil
+}
+
+// ran is how long trials ran, time in which several did counted once.
+func ran(h History) (sum time.Duration) {
+	var last time.Time
+	for _, t := range byStart(h.Finished()) {
+		from := t.StartedAt
+		if from.IsZero() || !t.EndedAt.After(last) {
+			continue
+		}
+		if from.Before(last) {
+			from = last
+		}
+		if t.EndedAt.After(from) {
+			sum, last = sum+t.EndedAt.Sub(from), t.EndedAt
+		}
+	}
+	return sum
+}
+
+func byStart(h History) History {
+	return slices.SortedStableFunc(slices.Values(h), func(a, b *trial.Trial) int { return a.StartedAt.Compare(b.StartedAt) })
+}
+
+// UntilText is budget.until for a person whose own clock is of zone here: on another machine it says both times.
+func (s *Study) UntilText(here *time.Location) string {
+	at := s.Budget.UntilAt
+	if at.IsZero() || at.In(here).Format("15:04") == s.Budget.Until {
+		return s.Budget.Until
+	}
+	return fmt.Sprintf("%s on %s = %s here", s.Budget.Until, s.Host.Address, at.In(here).Format("15:04"))
 }
 
 func median(d []time.Duration) time.Duration {

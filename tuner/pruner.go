@@ -187,7 +187,7 @@ func (l *Loop) Prune(t *trial.Trial, windows []float64) bool {
 	if t.Role != trial.RoleSearch || len(t.Levels) >= len(t.Plan) {
 		return false
 	}
-	return l.live.sieve(t.Number).hopeless(t.Plan[len(t.Levels)], windows)
+	return l.running.sieve(t.Number).hopeless(t.Plan[len(t.Levels)], windows)
 }
 
 // Hopeless tells, after a level was stopped early, whether the trial is as well: no level was measured in
@@ -196,7 +196,7 @@ func (l *Loop) Hopeless(t *trial.Trial) bool {
 	if slices.ContainsFunc(t.Levels, inFull) || len(t.Levels) == 0 {
 		return false
 	}
-	return l.live.sieve(t.Number).allHopeless(t.Levels[len(t.Levels)-1], t.Plan[min(len(t.Levels), len(t.Plan)):])
+	return l.running.sieve(t.Number).allHopeless(t.Levels[len(t.Levels)-1], t.Plan[min(len(t.Levels), len(t.Plan)):])
 }
 
 // More names a further load level for a search trial whose levels all missed the SLO: the next lower one, where
@@ -215,5 +215,5 @@ func (l *Loop) More(t *trial.Trial) (clients int, ok bool) {
 			clients, ok = level, true
 		}
 	}
-	return clients, ok && !l.live.sieve(t.Number).allHopeless(last, []int{clients})
+	return clients, ok && !l.running.sieve(t.Number).allHopeless(last, []int{clients})
 }

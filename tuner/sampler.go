@@ -19,7 +19,7 @@ var ErrExhausted = errors.New("no admitted configuration is left")
 func NewSampler(name string) (Sampler, error) {
 	switch name {
 	case "", physicsName:
-		return physicsSampler{}, nil
+		return &physicsSampler{}, nil
 	case "tpe":
 		return started{rest: tpeSampler{}}, nil
 	case "random":

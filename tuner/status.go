@@ -14,6 +14,7 @@ type Status struct {
 	Best     *trial.Trial // highest value so far, the baseline included, nil before
 	Failed   *trial.Trial // newest trial that failed, nil when none did
 	Next     *trial.Trial // about to be launched, nil between trials
+	Running  int          // trials that run beside it
 	Drift    Drift        // change of the host over the night, as far as repeated launches show one
 	JobNow   float64      // hours the whole job takes with the baseline, 0 unknown or no workload.total
 	JobBest  float64      // and with Best
@@ -24,7 +25,7 @@ func (l *Loop) show(h History, next *trial.Trial) {
 	if l.Show == nil {
 		return
 	}
-	s := Status{Plan: l.plan(h), Baseline: h.Baseline(), Best: h.Best(), Drift: driftOf(h)}
+	s := Status{Plan: l.plan(h), Baseline: h.Baseline(), Best: h.Best(), Drift: driftOf(h), Running: len(l.running.of)}
 	s.JobNow, s.JobBest = l.jobOf(h)
 	if next != nil {
 		row := *next // the runner goes on changing its own
@@ -72,6 +73,7 @@ func (l *Loop) plan(h History) Plan {
 		pairs = leastPairs
 	}
 	p := newPlan(h, l.Study.Budget, l.Clock.Now(), l.deadline, pairs)
+	p.AtOnce = l.Study.atOnce()
 	if l.Record.Candidate != nil {
 		c := l.confirmation(h)
 		c.pairs = pairs

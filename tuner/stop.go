@@ -37,11 +37,15 @@ func (s *Stopped) Unwrap() error { return s.Cause }
 // mayGoOn reads the history once the clock is right and the host is still the one the study was begun on. Its
 // error is the reason to stop.
 func (l *Loop) mayGoOn(ctx context.Context) (History, error) {
-	if err := l.wakeUp(ctx); err != nil {
-		return nil, err
+	if len(l.running.of) == 0 {
+		if err := l.wakeUp(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := l.sameHost(ctx); err != nil {
-		return nil, err
+	if l.Study.atOnce() == 1 { // else each trial has a host of its own
+		if err := l.sameHost(ctx); err != nil {
+			return nil, err
+		}
 	}
 	h, err := l.history(ctx)
 	if err != nil {
@@ -134,32 +138,6 @@ func otherVersion(h History, first int) (odd *trial.Trial, was string) {
 		}
 	}
 	return nil, was
-}
-
-// hostChanged says what changed about the host since the study took it over, "" when nothing did.
-func hostChanged(before, now HostFacts) string {
-	switch {
-	case before.Name != now.Name:
-		return fmt.Sprintf("it was %s and is %s", before.Name, now.Name)
-	case before.gpusUnread() || now.gpusUnread(): // a driver that did not answer in time is no other host
-		before.GPUs, now.GPUs = nil, nil
-	}
-	switch {
-	case len(before.GPUs) != len(now.GPUs):
-		return fmt.Sprintf("it had %d GPUs and has %d", len(before.GPUs), len(now.GPUs))
-	case before.Driver != now.Driver && before.Driver != "" && now.Driver != "":
-		return fmt.Sprintf("its NVIDIA driver was %s and is %s", before.Driver, now.Driver)
-	case before.MemTotal != now.MemTotal && before.MemTotal > 0 && now.MemTotal > 0:
-		return fmt.Sprintf("it had %s of RAM and has %s", FormatSize(float64(before.MemTotal)), FormatSize(float64(now.MemTotal)))
-	}
-	for i, g := range before.GPUs {
-		if n := now.GPUs[i]; g.Name != n.Name || g.Total != n.Total {
-			return fmt.Sprintf("GPU %d was %s with %s and is %s with %s", g.Index, g.Name, FormatSize(float64(g.Total)), n.Name, FormatSize(float64(n.Total)))
-		} else if g.UUID != n.UUID && g.UUID != "" && n.UUID != "" {
-			return fmt.Sprintf("GPU %d was the card %s and is %s", g.Index, g.UUID, n.UUID)
-		}
-	}
-	return ""
 }
 
 // sameHost looks at the host between two trials: one that changed, or was restarted, stops the study.

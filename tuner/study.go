@@ -48,14 +48,16 @@ type Exclusion struct {
 
 // HostSpec is the host part of a study file.
 type HostSpec struct {
-	Kind           string // local | simulated (ssh, slurm: later)
-	Address        string
-	RAMBudgetBytes float64 // what host pools may take in all, 0 = no rule 1
-	RAMBudgetText  string  // as written
-	RAMPerRank     float64 // bytes, when ram_budget was written per rank; RAMBudgetBytes is this times the ranks
-	WorkDir        string  // where a host's files go, absolute, "" = the default
-	ReplayFrom     string  // host | here
-	TunerGone      time.Duration
+	Kind           string        // local | ssh | slurm | simulated
+	Address        string        // of an ssh host, or of a login node of Slurm: what ssh is called with; "" = Slurm's commands are on this machine
+	SSHConfig      string        // file for ssh -F, absolute, "" = the user's
+	RAMBudgetBytes float64       // what host pools may take in all, 0 = no rule 1
+	RAMBudgetText  string        // as written
+	RAMPerRank     float64       // bytes, when ram_budget was written per rank; RAMBudgetBytes is this times the ranks
+	WorkDir        string        // where a host's files go, absolute (of an ssh host: or relative to the home folder there), "" = the default
+	ReplayFrom     string        // host | here (ReplayHere)
+	TunerGone      time.Duration // how long a sgtune that is not heard keeps the host
+	Slurm          SlurmSpec
 	// Simulated hosts only.
 	Profile   string
 	TimeScale float64
@@ -63,6 +65,17 @@ type HostSpec struct {
 	Seed      int64
 	Faults    []string
 	RAMBytes  float64 // total host RAM, default 449e9
+}
+
+// SlurmSpec is what each job of a Slurm host asks its site for. Empty values are left to the site.
+type SlurmSpec struct {
+	Partition, Account string
+	Gres               string        // "gpu:h200:8"
+	CPUs               int           // processors of the job, 0 = as the site has it
+	Memory             float64       // bytes, 0 = as the site has it
+	TimeLimit          time.Duration // of a job, 0 = the partition's
+	QueueLimit         time.Duration // longest wait for a node, 0 = no limit but the study's own
+	Parallel           int           // trials at once, at least 1
 }
 
 // WorkloadSpec is the workload part of a study file.
@@ -84,6 +97,9 @@ type Budget struct {
 	Trials int           // baseline and search launches, 0 = no limit
 	Wall   time.Duration // host time, 0 = no limit
 	Until  string        // "07:00", host's clock, "" = no limit
+	// UntilAt is when the host's clock will show Until, told by the study's clock, in the host's zone; zero where the
+	// study's clock is the host's own.
+	UntilAt time.Time
 }
 
 // Finish is what happens however the study ends.
@@ -175,6 +191,7 @@ type Record struct {
 	AfterDone                     string        // result of after: "", "ok", "failed: ...", "not run: ..."
 	AfterDue                      bool          // before: ran, so after: must run, also after a crash
 	Releases                      string        // host state at the end in words
+	Machine                       *Machine      // what the host was when the first trials ran, nil before, and in old databases
 	Server                        sglang.Server // masked secrets are references
 	Objective                     string
 	CreatedAt, StartedAt, EndedAt time.Time // host time

@@ -102,6 +102,7 @@ func defaults() *Study {
 		Host: HostSpec{
 			Kind: HostLocal, TunerGone: 15 * time.Minute, ReplayFrom: "host",
 			Profile: Profiles[0], TimeScale: 100, Startup: 15 * time.Minute, Seed: 1, RAMBytes: 449e9,
+			Slurm: SlurmSpec{Parallel: 1},
 		},
 		Workload:  WorkloadSpec{Concurrency: []int{40, 80, 120, 160}, Target: 0.03, Cap: 10 * time.Minute},
 		Objective: Objective{Metric: "output_tok_s"},
@@ -115,6 +116,7 @@ func defaults() *Study {
 // readAll reads every section; handlers run in file order.
 func (d *decoder) readAll(root *node) {
 	s := d.study
+	d.remote = isRemote(root)
 	seen := d.keys(root, "", map[string]handler{
 		"study":     d.readName,
 		"server":    d.readServer,
@@ -198,6 +200,7 @@ func (d *decoder) crossCheck() {
 	d.settleQuality()
 	d.settleCaps()
 	d.settleFinish()
+	d.settleContainer()
 	if s.Host.RAMPerRank > 0 {
 		s.Host.RAMBudgetBytes = s.Host.RAMPerRank * float64(Ranks(sglang.Merge(s.Server.Flags, s.Baseline)))
 	}
@@ -234,8 +237,10 @@ func (d *decoder) settleFinish() {
 	switch {
 	case d.launch != nil && s.Finish.Launch != "none" && len(s.After) > 0:
 		d.wrong(d.launch, "`finish.launch` and `after` would both start a server; keep one of them")
+	case d.launch != nil && s.Finish.Launch != "none" && s.Host.Kind == HostSlurm:
+		d.wrong(d.launch, "`finish.launch` %s is not for Slurm hosts, where a job ends with its trial; remove it, and submit sgtune export --format slurm", s.Finish.Launch)
 	case s.Finish.Launch != "":
-	case len(s.After) > 0 || s.Simulated:
+	case len(s.After) > 0 || s.Simulated || s.Host.Kind == HostSlurm:
 		s.Finish.Launch = "none"
 	default:
 		s.Finish.Launch = "best"

@@ -23,6 +23,9 @@ type decoder struct {
 	// Where values stand that are only judged together with others; nil when absent.
 	objective, launch, loadCap, max *node
 	foreign                         bool // the host's kind is not in this version: its other keys are not judged
+	remote                          bool // the host is another machine
+	inside                          bool // what is read is about a server in a container
+	containerAt                     field
 }
 
 // at notes a mistake at a place of the file.

@@ -3,13 +3,22 @@ package tuner
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Kinds of hosts in this version.
 const (
 	HostLocal     = "local"
+	HostSSH       = "ssh"
+	HostSlurm     = "slurm"
 	HostSimulated = "simulated"
 )
+
+// leastTunerGone is the least HostSpec.TunerGone of an ssh or Slurm host: six signs of life may be missed.
+const leastTunerGone = time.Minute
+
+// ReplayHere is HostSpec.ReplayFrom of a study whose load generator runs beside sgtune and not beside the server.
+const ReplayHere = "here"
 
 // Profiles are the simulated machines of this version.
 var Profiles = []string{"kimi-8x96", "llama70b-4x80", "llama8b-1x24"}
@@ -17,28 +26,36 @@ var Profiles = []string{"kimi-8x96", "llama70b-4x80", "llama8b-1x24"}
 // readHost reads the host section. Keys that belong to another kind of host are mistakes.
 func (d *decoder) readHost(f field) {
 	h := &d.study.Host
-	var simulatedOnly, laterOnly []field
+	var simulatedOnly, linkOnly, slurmOnly []field
 	simulated := func(read handler) handler {
 		return func(g field) { simulatedOnly = append(simulatedOnly, g); read(g) }
 	}
-	later := func(g field) { laterOnly = append(laterOnly, g) }
+	link := func(read handler) handler {
+		return func(g field) { linkOnly = append(linkOnly, g); read(g) }
+	}
 	var kindAt field
-	d.keys(f.value, "host", map[string]handler{
-		"kind":       func(g field) { kindAt = g; d.readKind(g) },
-		"address":    func(g field) { laterOnly = append(laterOnly, g); h.Address = g.value.text },
+	var goneAt *node
+	handlers := map[string]handler{
+		"kind":    func(g field) { kindAt = g; d.readKind(g) },
+		"address": link(d.readAddress),
+		"ssh_config": link(func(g field) {
+			if w, ok := d.word(g, "host.ssh_config", "ssh_config"); ok {
+				h.SSHConfig = d.here(w)
+			}
+		}),
 		"ram_budget": d.readRAMBudget,
 		"tuner_gone": func(g field) {
 			if v, ok := d.positive(g, "host.tuner_gone"); ok {
-				h.TunerGone = v
+				h.TunerGone, goneAt = v, g.value
 			}
 		},
 		"work_dir": func(g field) {
 			if w, ok := d.word(g, "host.work_dir", "/var/tmp/sgtune"); ok {
-				h.WorkDir = d.relative(w, true)
+				h.WorkDir = d.relative(w, true) // of an ssh host: as it is, relative to the home folder there
 			}
 		},
 		"replay_from": func(g field) {
-			if w, ok := d.choice(g, "host.replay_from", "host", "here"); ok {
+			if w, ok := d.choice(g, "host.replay_from", "host", ReplayHere); ok {
 				h.ReplayFrom = w
 			}
 		},
@@ -60,13 +77,19 @@ func (d *decoder) readHost(f field) {
 				h.RAMBytes = v
 			}
 		}),
-		"partition": later, "gres": later, "account": later, "memory": later, "time_limit": later, "parallel": later,
-	})
+	}
+	for name, read := range d.slurmKeys() {
+		handlers[name] = func(g field) { slurmOnly = append(slurmOnly, g); read(g) }
+	}
+	d.keys(f.value, "host", handlers)
 	if d.foreign {
 		return
 	}
-	for _, g := range laterOnly {
-		d.at(g.line, g.col, "`host.%s` is for ssh and Slurm hosts, which are not in this version; remove it", g.name)
+	d.checkLink(kindAt, linkOnly)
+	d.checkSlurm(kindAt, slurmOnly)
+	if (h.Kind == HostSSH || h.Kind == HostSlurm) && goneAt != nil && h.TunerGone < leastTunerGone {
+		where := map[string]string{HostSSH: "an ssh host", HostSlurm: "a Slurm host"}[h.Kind]
+		d.wrong(goneAt, "`host.tuner_gone` %s is too short for %s, where sgtune is heard each 10s and a link may be cut for a while; write %s or more", quote(goneAt.text), where, FormatDuration(leastTunerGone))
 	}
 	if h.Kind != HostSimulated && (kindAt.value == nil || kindAt.value.kind == scalar) {
 		for _, g := range simulatedOnly {
@@ -82,14 +105,11 @@ func (d *decoder) readKind(g field) {
 		return
 	}
 	switch w {
-	case HostLocal, HostSimulated:
+	case HostLocal, HostSSH, HostSlurm, HostSimulated:
 		d.study.Host.Kind = w
 		return
-	case "ssh", "slurm":
-		d.wrong(g.value, "`host.kind` %s is not in this version, which has local and simulated; run sgtune on the GPU machine itself with kind: local", w)
-	default:
-		d.choice(g, "host.kind", HostLocal, HostSimulated)
 	}
+	d.choice(g, "host.kind", HostLocal, HostSSH, HostSlurm, HostSimulated)
 	d.foreign = true
 }
 
@@ -142,4 +162,53 @@ func (d *decoder) seed(g field, where string, old int64) int64 {
 		return int64(v)
 	}
 	return old
+}
+
+// readAddress takes what ssh would take as its destination.
+func (d *decoder) readAddress(g field) {
+	w, ok := d.word(g, "host.address", "gpu-box")
+	switch {
+	case !ok:
+	case strings.HasPrefix(w, "-") || strings.ContainsAny(w, " \t\r\n\x00"):
+		d.wrong(g.value, "`host.address` cannot be %s; write what you would write after ssh, like gpu-box or user@gpu-box", quote(w))
+	default:
+		d.study.Host.Address = w
+	}
+}
+
+// checkLink refuses an ssh host without an address, and keys of a link at a host without one.
+func (d *decoder) checkLink(kindAt field, linkOnly []field) {
+	h := d.study.Host
+	switch {
+	case h.Kind == HostSSH:
+		if h.Address == "" && !d.reported("host.address") {
+			d.wrong(kindAt.value, "`host.kind` ssh needs an address; add address: with what you would write after ssh, like gpu-box")
+		}
+	case h.Kind == HostSlurm:
+		if h.Address == "" && h.SSHConfig != "" && !d.reported("host.address") {
+			d.wrong(kindAt.value, "`host.ssh_config` without an address: add address: with the login node, or remove it to use the Slurm commands of this machine")
+		}
+	case kindAt.value == nil || kindAt.value.kind == scalar:
+		for _, g := range linkOnly {
+			d.at(g.line, g.col, "`host.%s` is for ssh hosts; remove it, or write kind: ssh", g.name)
+		}
+	}
+}
+
+// isRemote reports whether the file's host is reached over a link. It is asked before the sections are read: then a
+// path of the host is not one of this machine.
+func isRemote(root *node) bool {
+	kind, address := "", false
+	for _, section := range root.fields {
+		if section.name != "host" {
+			continue
+		}
+		for _, f := range section.value.fields {
+			if f.name == "kind" {
+				kind = f.value.text
+			}
+			address = address || f.name == "address"
+		}
+	}
+	return kind == HostSSH || kind == HostSlurm && address
 }

@@ -29,7 +29,7 @@ func (d *decoder) readWorkloadFile(g field) {
 	if !ok {
 		return
 	}
-	name := d.relative(word, true)
+	name := d.here(word)
 	d.study.Workload.File = name
 	info, err := os.Stat(name)
 	switch {
@@ -257,7 +257,9 @@ func (d *decoder) readNotify(g field) {
 // night it would be too late.
 func (d *decoder) existing(n *node, words []string) []string {
 	shown := words[0]
-	words = d.program(words)
+	if strings.Contains(shown, "/") {
+		words[0] = d.here(shown)
+	}
 	if !filepath.IsAbs(words[0]) {
 		return words
 	}

@@ -12,6 +12,8 @@ import (
 // readServer reads the server section.
 func (d *decoder) readServer(f field) {
 	s := &d.study.Server
+	d.inside = slices.ContainsFunc(f.value.fields, func(g field) bool { return g.name == "container" })
+	defer func() { d.inside = false }()
 	seen := d.keys(f.value, "server", map[string]handler{
 		"command": d.readCommand,
 		"model": func(g field) {
@@ -23,18 +25,25 @@ func (d *decoder) readServer(f field) {
 		"env":           d.readEnv,
 		"baseline":      func(g field) { d.study.Baseline = d.config(g, "server.baseline", func(string, field) {}) },
 		"ready_timeout": func(g field) { d.study.ReadyTimeout, _ = d.positive(g, "server.ready_timeout") },
-		"container": func(g field) {
-			d.at(g.line, g.col, "`server.container` is not in this version; run sgtune inside the container and give the plain command")
-		},
+		"container":     d.readContainer,
 	})
 	if !seen["model"] && f.value.kind == mapping {
 		d.missing("`server.model` is missing; add the path or name of the model under server:, like model: /models/Kimi-K2.5")
 	}
 }
 
-// relative makes a path of the study file absolute, where is says that it is a path.
+// relative makes a path of the host absolute, where is says that it is a path. On another machine it stays as it is:
+// there it is relative to the home folder. So it does in a container, which has files of its own.
 func (d *decoder) relative(word string, is bool) string {
-	if !is || filepath.IsAbs(word) || d.dir == "" {
+	if !is || d.remote || d.inside {
+		return word
+	}
+	return d.here(word)
+}
+
+// here makes a path of this machine absolute.
+func (d *decoder) here(word string) string {
+	if filepath.IsAbs(word) || d.dir == "" {
 		return word
 	}
 	return filepath.Join(d.dir, word)
@@ -80,7 +89,7 @@ func (d *decoder) readCommand(f field) {
 }
 
 const (
-	insideContainer = "sgtune could not stop what it starts; run sgtune where the server runs, inside the container, and give the plain command"
+	insideContainer = "sgtune could not stop what it starts; write server.container: {runtime: docker, image: IMAGE, args: [--gpus, all]} and give the plain command that runs in it"
 	insideSlurm     = "sgtune could not stop what it starts; run sgtune inside the allocation and give the plain command"
 	itself          = "sgtune could not stop what it starts; give the plain command, sgtune keeps it running and keeps its log itself"
 )

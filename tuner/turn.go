@@ -20,7 +20,7 @@ func (l *Loop) begin(ctx context.Context, h History) error {
 	}
 	l.deadline = l.end
 	l.first, l.told = h.NextNumber(), map[string]bool{}
-	l.live.start(-1, sieve{})
+	l.running.reset()
 	r := l.Record
 	r.Name, r.State, r.Reason, r.BaselineConfig = l.Study.Name, StudyRunning, "", l.Study.Baseline
 	if r.StartedAt.IsZero() {
@@ -79,7 +79,7 @@ func (l *Loop) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the host's facts: %w", err)
 	}
-	if what := hostChanged(l.facts, facts); what != "" {
+	if what := l.hostChanged(facts); what != "" {
 		return &Stopped{Cause: ErrBreaker, Reason: fmt.Sprintf(
 			"stopped: the host changed: %s; figures of before and after cannot be compared; use a new study name", what)}
 	}

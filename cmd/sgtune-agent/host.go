@@ -4,19 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"sgtune/host"
 	"sgtune/internal/replayjob"
+	"sgtune/sglang"
 )
 
 // takesFolder are the words that are followed by a folder.
 var takesFolder = map[string]func(ctx context.Context, folder string, stdin io.Reader, stdout io.Writer) error{
 	"serve": func(ctx context.Context, folder string, stdin io.Reader, stdout io.Writer) error {
-		return host.Serve(ctx, stdin, stdout, host.ServeOptions{Host: machine(), Work: folder, Version: replayjob.Version()})
+		return host.Serve(ctx, stdin, stdout, host.ServeOptions{
+			Host: machine(), Work: folder, Version: replayjob.Version(), Ask: os.Getenv(host.SlurmAskEnv),
+		})
 	},
 	"keep": func(ctx context.Context, folder string, _ io.Reader, _ io.Writer) error {
 		return host.KeepMain(ctx, machine(), folder)
+	},
+	"stay": func(ctx context.Context, folder string, _ io.Reader, _ io.Writer) error {
+		return host.StayMain(ctx, machine(), folder, func(w io.Writer, secrets ...string) host.MaskedLog { return sglang.NewMaskWriter(w, secrets...) })
 	},
 	"hold": func(ctx context.Context, folder string, _ io.Reader, _ io.Writer) error {
 		return host.HoldMain(ctx, machine(), folder)

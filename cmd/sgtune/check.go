@@ -60,7 +60,9 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 		db = filepath.Join(filepath.Dir(path), "sgtune.db")
 	}
 	in := tuner.CheckInput{Workload: workloadRows(workload), Rows: workload.Len(), Reuse: workload.Reuse}
-	checkFlags(ctx, askHere, study, &in)
+	if err := asking(study, func(ask asker) error { checkFlags(ctx, ask, study, &in); return nil }); err != nil {
+		return nil, err
+	}
 	study.FitWorkload(workload.Reuse)
 	record, history, err := stored(ctx, db, study.Name)
 	if err != nil {
@@ -72,17 +74,14 @@ func check(ctx context.Context, path, db string) (*tuner.Report, error) {
 			in.Against = append(in.Against, fmt.Sprintf("the file is not what study %s was begun with: %s (use another study: name, or tune --fresh)", study.Name, difference))
 		}
 	}
-	lastWords, times := "", []time.Time{time.Now()}
-	if record != nil {
-		lastWords = record.AfterDone
-	}
+	times := []time.Time{time.Now()}
 	if study.Host.Kind == tuner.HostSimulated {
 		for _, t := range history {
 			times = append(times, t.EndedAt)
 		}
 	}
 	in.Now = latest(nil, times...)
-	if err := askHost(ctx, study, db, lastWords, &in); err != nil {
+	if err := askHost(ctx, study, db, &in); err != nil {
 		return nil, err
 	}
 	return tuner.Check(study, in), nil
@@ -110,13 +109,26 @@ func stored(ctx context.Context, path, study string) (*tuner.Record, []*trial.Tr
 }
 
 // askHost fills in the host's facts and who has leased it.
-func askHost(ctx context.Context, s *tuner.Study, db, lastWords string, in *tuner.CheckInput) error {
+func askHost(ctx context.Context, s *tuner.Study, db string, in *tuner.CheckInput) error {
 	where, err := newPlace(s, db, in.Now)
 	if err != nil {
 		return err
 	}
-	if in.Facts, err = where.facts(ctx, s, lastWords); err != nil {
+	defer func() { _ = where.close() }()
+	if in.Facts, err = where.facts(ctx, s); err != nil {
 		return err
+	}
+	note, err := where.hostUntil(ctx, s)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		in.Notes = append(in.Notes, note)
+	}
+	if where.slurm != nil {
+		where.slurm.check(ctx, s, in)
+	} else if where.remote != nil {
+		where.checkAgent(ctx, s, in)
 	}
 	if _, err := os.Stat(where.files); s.Host.Kind == tuner.HostSimulated && err != nil {
 		return nil //nolint:nilerr // never used, so nobody holds it; looking would make its folder

@@ -26,10 +26,15 @@ func checkFlags(ctx context.Context, ask asker, s *tuner.Study, in *tuner.CheckI
 			command = append(command, "--sim-version", text)
 		}
 	}
-	if _, err := exec.LookPath(command[0]); err != nil {
-		in.Against = append(in.Against, fmt.Sprintf("server.command starts %s, which cannot be run here (%v)", command[0], plainExec(err)))
+	if err := runnable(ctx, ask, s, command[0]); err != nil {
+		if s.Host.Kind == tuner.HostSlurm { // the nodes may have what the login node lacks
+			in.Notes = append(in.Notes, fmt.Sprintf("The flags could not be checked: %v; the nodes must have it.", err))
+			return
+		}
+		in.Against = append(in.Against, err.Error())
 		return
 	}
+	ask = askInside(s.Server.Container, ask)
 	installed, err := findInstalled(ctx, ask, command, s.Server.Env)
 	if v, ok := simulatedVersion(s); ok {
 		installed.Version = v
@@ -43,4 +48,21 @@ func checkFlags(ctx context.Context, ask asker, s *tuner.Study, in *tuner.CheckI
 	case len(in.Flags) == 0:
 		in.Notes = append(in.Notes, fmt.Sprintf("Every flag is among the %d that the installed server's --help lists.", len(installed.Flags)))
 	}
+}
+
+// runnable says why a program cannot be run where the server will run.
+func runnable(ctx context.Context, ask asker, s *tuner.Study, program string) error {
+	if s.Server.Container != nil {
+		return containable(ctx, ask, s)
+	}
+	if s.Host.Address == "" {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("server.command starts %s, which cannot be run here (%w)", program, plainExec(err))
+		}
+		return nil
+	}
+	if _, err := ask(ctx, []string{"sh", "-c", `command -v -- "$1"`, "sh", program}, s.Server.Env); err != nil {
+		return fmt.Errorf("server.command starts %s, which cannot be run on %s (%w)", program, s.Host.Address, err)
+	}
+	return nil
 }

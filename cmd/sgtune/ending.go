@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sgtune/benchmark"
 	"sgtune/sglang"
@@ -49,7 +50,7 @@ func budgetText(s *tuner.Study) string {
 		parts = append(parts, tuner.FormatDuration(s.Budget.Wall)+" in all")
 	}
 	if s.Budget.Until != "" {
-		parts = append(parts, "done by "+s.Budget.Until)
+		parts = append(parts, "done by "+s.UntilText(time.Local))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "no limit but the space itself")

@@ -18,17 +18,20 @@ import (
 // Programs that run on the server's machine as an agent call host.Guard themselves.
 func newGuardCommand() *cobra.Command {
 	var o host.GuardOptions
+	var job bool
 	cmd := &cobra.Command{
-		Use: "guard --pid N", Short: "Watch one trial and end it in time (used by sgtune itself)", Hidden: true, Args: cobra.NoArgs,
+		Use: "guard --job | --pid N", Short: "Watch one trial and end it in time (used by sgtune itself)", Hidden: true, Args: cobra.NoArgs,
 		Long: "Watches the process group of a trial until nothing of it lives. Kills it when host memory falls below a line, and stops\n" +
-			"it when its time is up or the tuner has been silent for too long. Prints its verdict as JSON; exit 0 whatever that is.",
+			"it when its time is up or the tuner has been silent for too long. Prints its verdict as JSON; exit 0 whatever that is.\n" +
+			"With --job it is told on standard input what to watch, before that exists: so tune runs one beside each local server.",
 		Example: "  sgtune guard --pid 4711 --marker s-12 --min-free 4e9 --time-limit 2h --heartbeat beat --absence 10m --verdict guard.json --evidence guard.jsonl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runGuard(cmd, o)
+			return runGuard(cmd, o, job)
 		},
 	}
 	var free, growth float64
 	f := cmd.Flags()
+	f.BoolVar(&job, "job", false, "read what to watch from standard input, and answer on standard output")
 	f.IntVar(&o.ID.PID, "pid", 0, "the trial's main process, leader of its group")
 	f.Uint64Var(&o.ID.StartTicks, "start-ticks", 0, "its start time (field 22 of /proc/PID/stat); 0 = whoever has the pid now")
 	f.StringVar(&o.ID.Marker, "marker", "", "the trial's "+host.MarkerEnv)
@@ -44,6 +47,8 @@ func newGuardCommand() *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		o.MinFree, o.SwapGrowth = int64(free), int64(growth)
 		switch {
+		case job:
+			return nil
 		case o.ID.PID <= 1:
 			return usagef("guard: --pid must name the trial's main process")
 		case o.Absence > 0 && o.Heartbeat == "":
@@ -56,19 +61,22 @@ func newGuardCommand() *cobra.Command {
 	return cmd
 }
 
-func runGuard(cmd *cobra.Command, o host.GuardOptions) error {
+func runGuard(cmd *cobra.Command, o host.GuardOptions, job bool) error {
 	// Neither a closed terminal nor Ctrl-C for sgtune ends the guard: it must outlive the tuner. SIGTERM is for itself.
 	deaf := make(chan os.Signal, 1)
 	signal.Notify(deaf, os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(deaf)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
-	if o.Evidence != "" && host.DriverPresent() {
+	if job || o.Evidence != "" && host.DriverPresent() {
 		gpus, err := guardGPUs()
 		if err != nil {
 			return err
 		}
 		o.GPUs = gpus
+	}
+	if job {
+		return host.GuardMain(ctx, host.NewLocal(host.LocalOptions{GPUs: o.GPUs}), cmd.InOrStdin(), cmd.OutOrStdout())
 	}
 	g, err := host.NewGuard(host.NewLocal(host.LocalOptions{}), o)
 	if err != nil {

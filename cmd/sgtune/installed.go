@@ -120,6 +120,7 @@ func quickInstalled(ctx context.Context, ask asker, s *tuner.Study) tuner.Instal
 	if v, ok := simulatedVersion(s); ok {
 		return tuner.Installed{Version: v}
 	}
+	ask = askInside(s.Server.Container, ask)
 	v, said, err := installedVersion(ctx, ask, s.Server.Command, s.Server.Env)
 	in := tuner.Installed{Version: v, Text: fmt.Sprintf("SGLang %s, as it says itself", said)}
 	if err == nil && len(s.Misfits(in)) == 0 {

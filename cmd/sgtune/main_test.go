@@ -21,7 +21,7 @@ import (
 // TestMain lets the test binary act as sgtune: as the command of the scripts, and as the servers and
 // the GPU probe that sgtune starts from its own executable (their argv[0] is not always sgtune).
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"sim-server", "nvml-probe", "guard"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"sim-server", "nvml-probe", "guard", "stay"}, os.Args[1]) {
 		main()
 		return
 	}

@@ -19,16 +19,18 @@ import (
 
 // place is where a study runs: its host, that host's clock, and where files lie.
 type place struct {
-	host  host.Host
-	clock *host.Clock
-	name  string // shown: "local", "simulated kimi-8x96"
-	files string // evidence of the study: sgtune.files/STUDY beside the database
+	host   host.Host
+	remote *host.Remote // the same host where it is another machine, else nil
+	slurm  *slurmHost   // the same host where trials run in jobs, of which it is the login node
+	clock  *host.Clock
+	name   string // shown: "local", "simulated kimi-8x96"
+	files  string // evidence of the study: sgtune.files/STUDY beside the database
 
 	secrets []string // exact values that no file in it may hold
 }
 
 // newPlace opens the host of a study. origin is the host time to start from (a simulated host's
-// clock runs faster than ours, so a resumed study goes on where its last row ended).
+// clock runs faster than ours, so a resumed study goes on where its last row ended). The caller closes it.
 func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 	p := &place{
 		clock: host.NewClock(origin, 1), name: s.Host.Kind,
@@ -46,13 +48,29 @@ func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 		})
 		return p, nil
 	}
+	if s.Host.Kind == tuner.HostSSH {
+		remote, err := openRemote(s, p.clock)
+		if err != nil {
+			return nil, err
+		}
+		p.name, p.host, p.remote = "ssh "+s.Host.Address, remote, remote
+		return p, nil
+	}
+	if s.Host.Kind == tuner.HostSlurm {
+		slurm, err := openSlurm(s, p.clock)
+		if err != nil {
+			return nil, err
+		}
+		p.name, p.host, p.remote, p.slurm = slurmName(s), slurm, slurm.Remote, slurm
+		return p, nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find sgtune's own program: %w", err)
 	}
 	probe := &host.Probe{Argv: []string{self, "nvml-probe"}}
 	gpus := &host.GPUFacts{NVML: probe, SMI: &host.SMI{}}
-	p.host = host.NewLocal(host.LocalOptions{GPUs: gpus.Read, Clock: p.clock})
+	p.host = host.NewLocal(host.LocalOptions{GPUs: gpus.Read, Guard: []string{self, "guard", "--job"}, Clock: p.clock})
 	return p, nil
 }
 
@@ -70,14 +88,25 @@ func simCommand(s *tuner.Study, program string) []string {
 }
 
 // facts reads the host as admission and check need it.
-func (p *place) facts(ctx context.Context, s *tuner.Study, lastWords string) (tuner.HostFacts, error) {
+func (p *place) facts(ctx context.Context, s *tuner.Study) (tuner.HostFacts, error) {
+	if p.slurm != nil {
+		return slurmFacts(p.name, s), nil
+	}
 	u, err := p.host.Usage(ctx)
 	if err != nil {
 		return tuner.HostFacts{}, fmt.Errorf("read the host's GPUs and memory: %w", err)
 	}
 	f := tuner.HostFacts{
 		Name: p.name, MemTotal: u.MemTotal, MemAvailable: u.MemAvailable, CgroupHeadroom: u.CgroupHeadroom,
-		GPUNote: u.GPUNote, Leftovers: u.Processes, BootID: u.BootID,
+		GPUNote: u.GPUNote, Leftovers: u.Processes, BootID: u.BootID, Kernel: u.Kernel,
+	}
+	stay, err := p.residents(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Residents = stay.texts(p.machine(s))
+	if c := s.Server.Container; c != nil {
+		f.ContainerLimit = c.Memory
 	}
 	if fault := host.FaultOf(u.GPUs, u.GPUNote); fault != nil {
 		f.GPUFault = fault.Text
@@ -86,7 +115,7 @@ func (p *place) facts(ctx context.Context, s *tuner.Study, lastWords string) (tu
 		f.Driver = g.Driver
 		fact := tuner.GPUFact{Index: g.Index, UUID: g.UUID, Name: g.Name, Total: g.Total, Used: g.Used}
 		for _, h := range g.Processes {
-			fact.Holders = append(fact.Holders, holderText(h.PID, h.Name, tuner.FormatSize(float64(h.Used)), lastWords))
+			fact.Holders = append(fact.Holders, holderText(h.PID, p.nameOf(h.PID, h.Name), tuner.FormatSize(float64(h.Used)), stay.owner(h.PID)))
 		}
 		f.GPUs = append(f.GPUs, fact)
 	}
@@ -102,27 +131,34 @@ func (p *place) facts(ctx context.Context, s *tuner.Study, lastWords string) (tu
 		if len(end.Owners) > 0 {
 			f.PortHolders = nil
 			for _, pid := range end.Owners {
-				f.PortHolders = append(f.PortHolders, fmt.Sprintf("port %d: %s", s.Port, holderText(pid, "", "", lastWords)))
+				f.PortHolders = append(f.PortHolders, fmt.Sprintf("port %d: %s", s.Port, holderText(pid, p.nameOf(pid, ""), "", stay.owner(pid))))
 			}
 		}
 	}
 	return f, nil
 }
 
-// holderText names a process that holds something; one that sgtune itself launched at the end of
-// this study (lastWords names its pid) is named as ours.
-func holderText(pid int, name, used, lastWords string) string {
-	if name == "" {
-		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil {
-			name = strings.TrimSpace(string(b))
-		}
+// nameOf is the short name of a process, "" when it is not known.
+func (p *place) nameOf(pid int, name string) string {
+	if name != "" || p.remote != nil { // a number of another machine means something else here
+		return name
 	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// holderText names a process that holds something; one that sgtune itself launched at the end of
+// a study is named as ours.
+func holderText(pid int, name, used, study string) string {
 	parts := []string{fmt.Sprintf("pid %d", pid)}
 	if name != "" {
 		parts = append(parts, "("+name+")")
 	}
-	if strings.Contains(lastWords, fmt.Sprintf("pid %d:", pid)) {
-		parts = append(parts, "launched by sgtune when this study ended")
+	if study != "" {
+		parts = append(parts, "launched by sgtune when study "+study+" ended")
 	}
 	if used != "" {
 		parts = append(parts, used)
@@ -189,5 +225,3 @@ func writable(path string) bool {
 	_, err = f.WriteString("\n")
 	return errors.Join(err, f.Truncate(info.Size())) == nil
 }
-
-var errNotUp = errors.New("did not come up")

@@ -1,148 +1,190 @@
 package main
 
 import (
-	"encoding/json"
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"sgtune/host"
-	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
 )
 
 type reclaimOptions struct {
-	study, db    string
-	list, asJSON bool
+	study, db, address string
+	list, yes, asJSON  bool
 }
 
 func newReclaimCommand() *cobra.Command {
 	var o reclaimOptions
 	cmd := &cobra.Command{
-		Use: "reclaim", Short: "Find what dead trials left on this host, show it, and free what carries our marker", Args: cobra.NoArgs,
-		Long: "Find processes that carry the marker of a trial although no sgtune runs here any more, show them and end them.\n" +
-			"What has no marker is shown and left alone. Refused while a study runs on the host.",
-		Example: "  sgtune reclaim --list\n  sgtune reclaim\n  sgtune reclaim --study examples/quickstart.yaml",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use: "reclaim [STUDY.yaml]", Short: "Find what dead trials left on a host, show it, and free what carries our marker", Args: cobra.MaximumNArgs(1),
+		Long: "Show what dead trials left on a host, then free it: processes with the marker of a trial, the shared memory and the\n" +
+			"sockets they made, jobs of the study on Slurm, and the files of sgtune-agent on another machine. What has no\n" +
+			"marker is shown and left alone, and so is a trial whose sgtune lives. On a terminal it asks before it frees anything.\n" +
+			"It ends with 3 when the host is held by a living sgtune, or is not clean afterwards; then it names who holds what.",
+		Example: "  sgtune reclaim --list\n  sgtune reclaim\n  sgtune reclaim --host gpu-box\n  sgtune reclaim --yes night.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if o.study != "" {
+					return usagef("name the study file once: %s or --study %s", args[0], o.study)
+				}
+				o.study = args[0]
+			}
+			if o.study != "" && o.address != "" {
+				return usagef("give a study file or --host, not both: the study names its host")
+			}
 			return reclaim(cmd, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.study, "study", "", "study file whose host is meant (default: this machine)")
-	cmd.Flags().StringVar(&o.db, "db", "", "database of that study (default sgtune.db beside the study file)")
-	cmd.Flags().BoolVar(&o.list, "list", false, "only show, end nothing")
-	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
+	f := cmd.Flags()
+	f.StringVar(&o.address, "host", "", "machine behind ssh, by any name ssh accepts (default: this machine)")
+	f.StringVar(&o.study, "study", "", "study file whose host is meant, as the argument")
+	f.StringVar(&o.db, "db", "", "database of that study (default sgtune.db beside the study file)")
+	f.BoolVar(&o.list, "list", false, "only show, free nothing")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, and do not ask")
 	return cmd
 }
 
-func reclaim(cmd *cobra.Command, o reclaimOptions) error {
-	ctx := cmd.Context()
+// reclaimStudy is the study whose host is meant, or one that only has a host.
+func reclaimStudy(o *reclaimOptions) (*tuner.Study, error) {
 	s := &tuner.Study{Name: "reclaim", Host: tuner.HostSpec{Kind: tuner.HostLocal}}
-	if o.study != "" {
+	switch {
+	case o.address != "":
+		s.Host = tuner.HostSpec{Kind: tuner.HostSSH, Address: o.address, TunerGone: time.Minute}
+	case o.study != "":
 		read, err := tuner.ReadStudy(o.study)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if s = read; o.db == "" {
 			o.db = filepath.Join(filepath.Dir(o.study), "sgtune.db")
 		}
 	}
-	where, err := newPlace(s, o.db, time.Now())
-	if err != nil {
-		return err
-	}
-	found, err := where.host.Find(ctx, "")
-	if err != nil {
-		return err
-	}
-	ids := make([]host.ID, len(found))
-	for i, p := range found {
-		ids[i] = p.ID()
-	}
-	facts, err := where.facts(ctx, s, "")
-	if err != nil {
-		return err
-	}
-	if o.list || len(ids) == 0 {
-		return printReclaim(cmd.OutOrStdout(), o.asJSON, ids, nil, facts)
-	}
-	release, err := where.host.Lease(ctx, "reclaim")
-	if err != nil {
-		return failf(exitHost, "%w", err)
-	}
-	defer func() { _ = release() }()
-	ended, err := trial.Reclaim(ctx, where.host, where.clock, "")
-	if err != nil {
-		return failf(exitHost, "%w", err)
-	}
-	if facts, err = where.facts(ctx, s, ""); err != nil {
-		return err
-	}
-	return printReclaim(cmd.OutOrStdout(), o.asJSON, ids, ended, facts)
+	return s, nil
 }
 
-func printReclaim(w io.Writer, asJSON bool, found, ended []host.ID, facts tuner.HostFacts) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(reclaimed(found, ended, facts))
+func reclaim(cmd *cobra.Command, o reclaimOptions) error {
+	ctx := cmd.Context()
+	s, err := reclaimStudy(&o)
+	if err != nil {
+		return err
 	}
-	var b strings.Builder
-	if len(found) == 0 {
-		b.WriteString("no process of a trial is left\n")
+	where, err := newPlace(s, o.db, time.Now())
+	if err != nil {
+		return usagef("%w", err)
 	}
-	for _, id := range found {
-		fmt.Fprintf(&b, "pid %d of trial %s: %s\n", id.PID, id.Marker, sglang.Mask(strings.Join(id.Argv, " ")))
+	defer func() { _ = where.close() }()
+	// The lease comes first, so that what is shown is what dead trials left. Who holds it is told after that.
+	release, leased := where.host.Lease(ctx, "reclaim")
+	if leased != nil && !errors.Is(leased, host.ErrLeased) {
+		return leased
 	}
-	if len(ended) > 0 {
-		fmt.Fprintf(&b, "ended: %s\n", count(len(ended), "process"))
+	if leased == nil {
+		defer func() { _ = release() }()
 	}
-	for _, g := range facts.GPUs {
-		if len(g.Holders) > 0 {
-			fmt.Fprintf(&b, "GPU %d: %s of %s used by %s\n", g.Index, tuner.FormatSize(float64(g.Used)), tuner.FormatSize(float64(g.Total)), strings.Join(g.Holders, ", "))
+	r := &reclaiming{place: where, study: s}
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	if leased != nil {
+		err := r.print(cmd.OutOrStdout(), o.asJSON)
+		if o.list {
+			return errors.Join(err, telling(cmd, o, "the host is in use, this may be its trial: %v\n", leased))
 		}
+		return errors.Join(err, failf(exitHost, "nothing was freed: %w", leased))
 	}
-	if facts.GPUNote != "" {
-		fmt.Fprintf(&b, "%s\n", facts.GPUNote)
+	if o.list || !r.something() {
+		return r.end(cmd.OutOrStdout(), o.asJSON)
 	}
-	_, err := io.WriteString(w, b.String())
+	if sure, err := r.agreed(cmd, o); err != nil || !sure {
+		return err
+	}
+	if err := r.free(ctx); err != nil {
+		return err
+	}
+	return r.end(cmd.OutOrStdout(), o.asJSON)
+}
+
+// telling writes a line for a person.
+func telling(cmd *cobra.Command, o reclaimOptions, format string, args ...any) error {
+	to := cmd.OutOrStdout()
+	if o.asJSON {
+		to = cmd.ErrOrStderr()
+	}
+	_, err := fmt.Fprintf(to, format, args...)
 	return err
 }
 
-// shownProcess is a process of a trial as reclaim prints it.
-type shownProcess struct {
-	PID     int    `json:"pid"`
-	Trial   string `json:"trial"`
-	Command string `json:"command"` // secrets masked
+// agreed shows what would be freed and asks, where there is somebody to ask.
+func (r *reclaiming) agreed(cmd *cobra.Command, o reclaimOptions) (bool, error) {
+	in, isFile := cmd.InOrStdin().(*os.File)
+	out, shown := cmd.OutOrStdout().(*os.File)
+	if o.yes || o.asJSON || !isFile || !shown || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return true, nil
+	}
+	if err := r.print(out, false); err != nil {
+		return false, err
+	}
+	r.shown = true
+	return confirmed(in, out)
 }
 
-type shownGPU struct {
-	Index   int      `json:"index"`
-	Total   int64    `json:"total_bytes"`
-	Used    int64    `json:"used_bytes"`
-	Holders []string `json:"holders"`
+// confirmed asks whether to go on; anything but yes is no.
+func confirmed(in io.Reader, out io.Writer) (bool, error) {
+	if _, err := fmt.Fprint(out, "Free all that is a dead trial's? [y/N] "); err != nil {
+		return false, err
+	}
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a == "y" || a == "yes" {
+		return true, nil
+	}
+	return false, failf(exitFailed, "nothing was freed")
 }
 
-type shownReclaim struct {
-	Found   []shownProcess `json:"found"`
-	Ended   []shownProcess `json:"ended"`
-	GPUs    []shownGPU     `json:"gpus"`
-	GPUNote string         `json:"gpu_note"`
-}
-
-func reclaimed(found, ended []host.ID, facts tuner.HostFacts) shownReclaim {
-	processes := func(ids []host.ID) []shownProcess {
-		out := make([]shownProcess, len(ids))
-		for i, id := range ids {
-			out[i] = shownProcess{PID: id.PID, Trial: id.Marker, Command: sglang.Mask(strings.Join(id.Argv, " "))}
+// free ends what belongs to dead trials and removes what they left. What could not be freed shows in the look afterwards.
+func (r *reclaiming) free(ctx context.Context) error {
+	freed := map[string]bool{}
+	for _, p := range r.found {
+		if p.Owner != "" || freed[p.ID.Marker] {
+			continue
 		}
-		return out
+		freed[p.ID.Marker] = true
+		ended, err := trial.Reclaim(ctx, r.place.host, r.place.clock, p.ID.Marker)
+		r.ended = append(r.ended, ended...)
+		if err != nil {
+			r.dirty = append(r.dirty, err.Error())
+		}
 	}
-	r := shownReclaim{Found: processes(found), Ended: processes(ended), GPUs: []shownGPU{}, GPUNote: facts.GPUNote}
-	for _, g := range facts.GPUs {
-		r.GPUs = append(r.GPUs, shownGPU{Index: g.Index, Total: g.Total, Used: g.Used, Holders: append([]string{}, g.Holders...)})
+	for _, job := range r.jobs {
+		if err := r.place.slurm.endJob(ctx, job); err != nil {
+			r.dirty = append(r.dirty, fmt.Sprintf("job %s: %v", job, err))
+		}
 	}
-	return r
+	if h, ok := r.place.host.(leaver); ok {
+		files, err := h.RemoveRemains(ctx, "")
+		if err != nil {
+			return err
+		}
+		r.files, r.removed = files, true
+	}
+	if r.place.remote != nil {
+		if _, err := r.place.remote.Clean(ctx, r.alone); err != nil {
+			return err
+		}
+	}
+	return r.verify(ctx)
 }

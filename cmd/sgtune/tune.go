@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"sgtune/benchmark"
+	"sgtune/host"
 	"sgtune/sglang"
 	"sgtune/store"
 	"sgtune/trial"
@@ -93,8 +94,13 @@ func tune(ctx context.Context, path string, o tuneOptions, stdout io.Writer, s *
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if problems := study.Fit(quickInstalled(ctx, askHere, study)); len(problems) > 0 {
-		return usagef("%s: %s; sgtune check says more", path, strings.Join(problems, "; "))
+	if err := asking(study, func(ask asker) error {
+		if problems := study.Fit(quickInstalled(ctx, ask, study)); len(problems) > 0 {
+			return usagef("%s: %s; sgtune check says more", path, strings.Join(problems, "; "))
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	study.FitWorkload(workload.Reuse)
 	if o.db == "" {
@@ -122,7 +128,8 @@ type night struct {
 	starter  *starter // tells the caller of a detached study that it began
 	hurry    chan struct{}
 	screen   *terminal
-	watcher  atomic.Pointer[terminal] // the screen, for the signals' goroutine
+	watcher  atomic.Pointer[terminal]    // the screen, for the signals' goroutine
+	machine  atomic.Pointer[host.Remote] // the study's host where it is another machine, likewise
 }
 
 func (n *night) run(ctx context.Context) error {
@@ -148,6 +155,8 @@ func (n *night) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = where.close() }()
+	n.machine.Store(where.remote)
 	if err := os.MkdirAll(where.files, 0o700); err != nil {
 		return fmt.Errorf("make the evidence folder %s: %w; choose another place with --db", where.files, err)
 	}
@@ -157,6 +166,9 @@ func (n *night) run(ctx context.Context) error {
 	}
 	defer func() { _ = release() }()
 	if record, err = n.record(ctx); err != nil { // who held the lease may have changed it
+		return err
+	}
+	if _, err := where.hostUntil(ctx, n.study); err != nil {
 		return err
 	}
 	record.Host = where.name
@@ -232,12 +244,13 @@ func (n *night) startFresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = where.close() }()
 	release, err := where.host.Lease(ctx, "study "+n.study.Name)
 	if err != nil {
 		return failf(exitHost, "%w", err)
 	}
 	defer func() { _ = release() }()
-	if _, err := trial.Recover(ctx, where.host, where.clock, n.study.Name, running(trials), n.db); err != nil {
+	if err := where.recover(ctx, n.study.Name, running(trials), n.db); err != nil {
 		return failf(exitHost, "clean up after the earlier %s: %w", n.study.Name, err)
 	}
 	name, err := n.db.Retire(ctx, n.study.Name)
@@ -333,6 +346,9 @@ func (n *night) report(r *tuner.Record, v *tuner.Verdict, err error) error {
 	var stopped *tuner.Stopped
 	if err != nil && r.AfterDone != "" {
 		n.screen.Say("%s", r.AfterDone)
+	}
+	if left := n.leftText(err); left != nil {
+		return left
 	}
 	switch {
 	case errors.Is(err, trial.ErrDirtyHost), errors.Is(err, tuner.ErrHeld):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sgtune/benchmark"
+	"sgtune/host"
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -32,18 +33,35 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 		Study: s, Record: record, Store: saved, Clock: where.clock, Sampler: sampler, Workload: n.workload, Sleep: where.clock, Notify: newNotifier(secrets(s, os.Environ())).send, Show: n.screen.Status,
 		Host: &loopHost{place: where, study: s, record: record, server: server, saver: saved},
 	}
-	loop.Runner = &trial.Runner{
-		Host: where.host, Store: saved, Clock: where.clock, Server: server, Version: server.Version,
+	runner := &trial.Runner{
+		Host: where.host, Replayer: n.replayer(where), Store: saved, Clock: where.clock, Server: server, Version: server.Version,
 		Instruments:   sglang.InstrumentFlags(nil, sglang.Merge(s.Server.Flags, s.Baseline)),
 		InstrumentEnv: env,
 		Load:          n.load(), Files: where.files, ReadyTimeout: s.ReadyTimeout, Grace: grace, Hurry: n.hurry, Port: s.Port,
-		Secrets: secrets(s, os.Environ()),
-		Score:   s.Objective.Score, Prune: loop.Prune, Hopeless: loop.Hopeless, More: loop.More, Progress: n.screen.Progress,
+		Secrets: secrets(s, os.Environ()), Guard: n.guardLimits(),
+		Score: s.Objective.Score, Prune: loop.Prune, Hopeless: loop.Hopeless, More: loop.More, Progress: n.screen.Progress,
 		Notice: func(kind, text string) {
 			_ = saved.AddEvent(context.WithoutCancel(ctx), s.Name, tuner.Event{At: where.clock.Now(), Kind: kind, Text: text})
 		},
 	}
+	loop.Runner = runner
+	if where.slurm != nil {
+		where.slurm.tell(runner.Notice, n.screen.Progress)
+	}
 	return loop, nil
+}
+
+// guardLimits are those of every launch on a real machine; a simulated one has no memory that could run out. The time
+// limit is for a tuner that hangs: a trial that goes on as it should ends long before.
+func (n *night) guardLimits() *host.GuardLimits {
+	s, l := n.study, n.load()
+	if s.Host.Kind == tuner.HostSimulated {
+		return nil
+	}
+	return &host.GuardLimits{
+		TimeLimit: 2 * (s.ReadyTimeout + l.Canary + l.Fill + 3*time.Duration(len(l.Levels))*l.Cap + grace),
+		Absence:   s.Host.TunerGone, Grace: grace,
+	}
 }
 
 // server is what each launch has in common. A simulated study without a command of its own runs this

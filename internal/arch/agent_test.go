@@ -15,7 +15,7 @@ func TestTheAgentIsSmall(t *testing.T) {
 		"runtime/cgo", "github.com/mattn/go-sqlite3", "github.com/NVIDIA/go-nvml", "github.com/spf13/", "github.com/c-bata/goptuna",
 		"github.com/go-chi/", "github.com/goccy/", "mvdan.cc/", "database/sql", "html/template", "net/http/pprof",
 	}
-	ours := map[string]bool{module + "/cmd/sgtune-agent": true, module + "/internal/replayjob": true, module + "/benchmark": true, module + "/host": true}
+	ours := map[string]bool{module + "/cmd/sgtune-agent": true, module + "/internal/replayjob": true, module + "/benchmark": true, module + "/host": true, module + "/sglang": true}
 	for _, arch := range []string{"amd64", "arm64"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/cmd/sgtune-agent")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)

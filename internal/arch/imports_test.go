@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/agent":     {"benchmark", "internal/replayjob"},
 	"internal/arch":      {},
 	"internal/hosttest":  {"host"},
-	"cmd/sgtune-agent":   {"host", "benchmark", "internal/replayjob"},
+	"cmd/sgtune-agent":   {"sglang", "host", "benchmark", "internal/replayjob"},
 	"cmd/sgtune":         {"sglang", "host", "benchmark", "trial", "tuner", "tuner/physics", "store", "export", "web", "internal/launch", "internal/simulator", "internal/agent", "internal/replayjob"},
 }
 

@@ -31,6 +31,9 @@ const lifetime = 2 * time.Minute
 // Main is the body of TestMain in a package that uses the suite. newHost makes a host of a kind in a folder, for
 // helper programs that play another sgtune. Each setup runs before the tests and returns what is done after them.
 func Main(m *testing.M, newHost func(kind, dir string) host.Host, setup ...func() (func(), error)) {
+	if IsRuntime() {
+		os.Exit(RuntimeMain())
+	}
 	if name := os.Getenv(HelperEnv); name != "" && !isAgent() {
 		exitWith(helper(name, os.Args[1:], newHost))
 	}
@@ -86,6 +89,8 @@ func helper(name string, args []string, newHost func(kind, dir string) host.Host
 		return tree(true)
 	case "orphans": // the same, but the parent ends at once
 		return tree(false)
+	case "files": // args: what it has open
+		return holdFiles(args)
 	case "listen":
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -115,6 +120,8 @@ func helper(name string, args []string, newHost func(kind, dir string) host.Host
 		return controller(args, newHost(args[0], args[1]))
 	case "marked-controller": // the same arguments; its own environment is marked, too
 		return markedController(args, newHost(args[0], args[1]))
+	case "holder": // args: kind, folder; holds the lease and nothing else
+		return holder(newHost(args[0], args[1]))
 	case "probe":
 		return host.ProbeMain(os.Stdout, os.Getenv("SGTUNE_NVML_LIBRARY"))
 	case "energy":

@@ -86,6 +86,17 @@ func environment(t *testing.T, f Fixture) {
 	}
 }
 
+// logFollow reads a log while it is written: what is there is seen at once, and in the end there is no hole.
+func logFollow(t *testing.T, f Fixture) {
+	const lines = 50
+	p := f.Shell(t, numbers(lines))
+	done := p.Done()
+	if FirstLine(t, p) != "0" || closed(done) {
+		t.Error("the first line was seen only after the end")
+	}
+	whole(t, follow(t, p, nil), lines)
+}
+
 func logOffset(t *testing.T, f Fixture) {
 	p := f.Shell(t, "printf 0123456789")
 	Wait(t, p)
@@ -178,9 +189,6 @@ func logOf(t *testing.T, p host.Process) []byte {
 
 // neverSelf runs a sgtune with the marker in its own environment, from a shell that has it too.
 func neverSelf(t *testing.T, f Fixture) {
-	if f.Elsewhere {
-		t.Skip("n/a: sgtune is no process of this host; here it runs beside it and would be found, rightly")
-	}
 	log := filepath.Join(t.TempDir(), "log")
 	cmd := exec.Command("sh", "-c", `"$@"; echo "survived $?"`, "sh", os.Args[0], f.Kind, f.Dir, log, f.Marker)
 	cmd.Env = append(os.Environ(), host.MarkerEnv+"="+f.Marker, HelperEnv+"=marked-controller", "SGTUNE_SIMULATED="+simulatedDir(f))

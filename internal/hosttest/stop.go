@@ -36,7 +36,9 @@ func stopTree(t *testing.T, f Fixture) {
 	if list, err := f.Find(t.Context(), f.Marker); err != nil || len(list) != 3 {
 		t.Errorf("found %d of 3, %v", len(list), err)
 	}
+	begin := time.Now()
 	Stop(t, p, 0)
+	recovered(t, begin)
 	if left := living(append(pids, p.ID().PID)...); len(left) > 0 {
 		t.Errorf("left alive: %v", left)
 	}
@@ -65,6 +67,7 @@ func termIgnored(t *testing.T, f Fixture) {
 	FirstLine(t, p)
 	begin := time.Now()
 	Stop(t, p, 300*time.Millisecond)
+	recovered(t, begin.Add(300*time.Millisecond))
 	if took := time.Since(begin); took < 300*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
 	}
@@ -110,6 +113,7 @@ func deadController(t *testing.T, f Fixture) {
 	}
 	_ = cmd.Wait()
 
+	begin := time.Now()
 	release, err := f.Lease(t.Context(), "second")
 	if err != nil {
 		t.Errorf("lease of a dead holder: %v", err)
@@ -123,8 +127,20 @@ func deadController(t *testing.T, f Fixture) {
 	var pids []int
 	for _, p := range list {
 		pids = append(pids, p.ID().PID)
+		if a, ok := f.Host.(attacher); ok && p.ID().PID == pid { // by its stored identity, with all that is kept of it
+			q, err := a.Attach(t.Context(), p.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p = q
+			treePIDs(t, p)
+		}
 		Stop(t, p, 0)
+		if e := Wait(t, p); f.Kept && p.ID().PID == pid && (!e.Known || e.Signal != 9) {
+			t.Errorf("the server of the dead: %+v", e)
+		}
 	}
+	recovered(t, begin)
 	if !slices.Contains(pids, pid) {
 		t.Errorf("%d is not among %v", pid, pids)
 	}

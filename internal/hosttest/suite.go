@@ -18,48 +18,32 @@ import (
 
 // Suite is one kind of host under test.
 type Suite struct {
-	Kind string // "local", "simulated", "remote", "ssh"
-	// New makes a host in a folder; two with one folder are one host. Those that are io.Closers are closed by the
-	// test they were made for.
+	Kind string // a key of notApplicable
+	// New makes a host in a folder; two with one folder are one host, with the BootIDFile and the Clock of that folder.
+	// Those that are io.Closers are closed by the test they were made for.
 	New func(dir string) host.Host
-	// Kept says that processes have a keeper on the host: also found ones have a log and an exit status.
+	// Kept says that processes have a keeper on the host: also found ones have a log and an exit status. It keeps them in
+	// the folder "work" of the host's folder.
 	Kept bool
 	// Elsewhere says that sgtune is not a process of the host, although in this test it runs on the same machine.
 	Elsewhere bool
+	// Way is what lies between sgtune and the host; the zero value where nothing does.
+	Way Way
 }
 
 // Conform runs the conformance suite, which every kind of host must pass.
 func Conform(t *testing.T, s Suite) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, Fixture)
-	}{
-		{"exit facts", exitFacts},
-		{"a program that does not exist", noProgram},
-		{"argv arrives intact", argvIntact},
-		{"environment", environment},
-		{"log by offset", logOffset},
-		{"log is appended and starts at this process", logAppend},
-		{"started process is found by its marker", foundByMarker},
-		{"renamed process is found by its sister", renamed},
-		{"sgtune itself is never found", neverSelf},
-		{"grace lets it end by itself", graceful},
-		{"stop ends the group and marked strangers", stopTree},
-		{"TERM ignored then killed", termIgnored},
-		{"children of a dead leader", orphans},
-		{"left by a dead sgtune", deadController},
-		{"stop is bounded by its context", stopBounded},
-		{"stop twice", stopTwice},
-		{"identity", identity},
-		{"port", port},
-		{"lease is exclusive", leaseExclusive},
-		{"usage", usage},
-		{"run", run},
-		{"run too long", runTooLong},
-	} {
+	for _, c := range slices.Concat(faults, details) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.test(t, NewFixture(t, s))
+			if why, ok := notApplicable[s.Kind][c.name]; ok {
+				t.Skip("n/a: " + why)
+			}
+			if c.space != shared && os.Getenv(aloneEnv) == "" {
+				runAlone(t, c.space)
+				return
+			}
+			c.test(t, newFixture(t, s, c.before))
 		})
 	}
 }
@@ -77,11 +61,16 @@ type Fixture struct {
 }
 
 // NewFixture makes a host for a test.
-func NewFixture(t *testing.T, s Suite) Fixture {
+func NewFixture(t *testing.T, s Suite) Fixture { t.Helper(); return newFixture(t, s, nil) }
+
+func newFixture(t *testing.T, s Suite, before func(*testing.T, string)) Fixture {
 	t.Helper()
 	f := Fixture{Suite: s, Dir: t.TempDir(), Marker: NewMarker()}
 	if s.Kept {
 		t.Cleanup(func() { removeKept(t, f.Dir) })
+	}
+	if before != nil {
+		before(t, f.Dir)
 	}
 	f.Host = f.open(t, f.Dir)
 	return f

@@ -149,7 +149,7 @@ func readJob(line []byte) (Job, error) {
 		} `json:"job"`
 	}
 	if err := json.Unmarshal(line, &version); err != nil || version.Job == nil {
-		return Job{}, &Failure{FailedProtocol, `the first line is no job; it must look like {"job":{"protocol":1,...}}`}
+		return Job{}, &Failure{FailedProtocol, `the first line is no job; it must look like {"job":{"protocol":2,...}}`}
 	}
 	if version.Job.Protocol != Protocol {
 		return Job{}, mismatch(fmt.Sprintf("the caller speaks protocol %d, this agent %d", version.Job.Protocol, Protocol))

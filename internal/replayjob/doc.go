@@ -16,7 +16,7 @@
 //
 // By hand, without a caller that answers (the sleep keeps the agent's input open):
 //
-//	(echo '{"job":{"protocol":1,"target":{"url":"http://127.0.0.1:30000"},"workload":{"path":"trace.jsonl"},
+//	(echo '{"job":{"protocol":2,"target":{"url":"http://127.0.0.1:30000"},"workload":{"path":"trace.jsonl"},
 //	"load":{"concurrency":8,"requests":100}}}' | tr -d '\n'; echo; sleep 60) | sgtune-agent replay
 //
 // Reading order: job.go and load.go (what is asked), event.go (what is answered), serve.go (a job from its first

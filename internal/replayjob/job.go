@@ -15,7 +15,7 @@ import (
 
 // Protocol is the version of what this package says on the wire. It grows with every change of Job, Control or
 // Event, also of the types of package benchmark in them that a reader of the older version would get wrong.
-const Protocol = 1
+const Protocol = 2
 
 // Job is one load level for the agent. Paths are paths on the agent's machine.
 type Job struct {
@@ -60,6 +60,7 @@ type Feed struct {
 	From    int     `json:"from,omitempty"` // rows [From, To) of the workload; an empty range means all
 	To      int     `json:"to,omitempty"`
 	Longest float64 `json:"longest,omitempty"` // of those, the longest ones from this quantile on (Workload.Longest); 0 = all
+	Short   int     `json:"short,omitempty"`   // > 0: of those, each twice and alone (Workload.Doubled)
 	Salt    string  `json:"salt"`
 	Open    bool    `json:"open,omitempty"` // the model may end its answers itself
 	// OutputTokens asks for so many tokens in every answer; 0 = as the workload says.

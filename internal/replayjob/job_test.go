@@ -119,10 +119,10 @@ func TestFirstLines(t *testing.T) {
 	for _, c := range []struct{ name, line, kind, text string }{
 		{"not JSON", "hello", replayjob.FailedProtocol, "is no job"},
 		{"no job", `{"control":"stop"}`, replayjob.FailedProtocol, "is no job"},
-		{"older", `{"job":{"protocol":0}}`, replayjob.FailedProtocol, "speaks protocol 0, this agent 1"},
+		{"older", `{"job":{"protocol":0}}`, replayjob.FailedProtocol, "speaks protocol 0, this agent 2"},
 		{"newer, of any shape", `{"job":{"protocol":7,"load":[]},"more":1}`, replayjob.FailedProtocol, "speaks protocol 7"},
-		{"unknown key", `{"job":{"protocol":1,"lod":{}}}`, replayjob.FailedJob, `unknown field "lod"`},
-		{"no unit", `{"job":{"protocol":1,"load":{"cap":"10"}}}`, replayjob.FailedJob, "with its unit"},
+		{"unknown key", `{"job":{"protocol":2,"lod":{}}}`, replayjob.FailedJob, `unknown field "lod"`},
+		{"no unit", `{"job":{"protocol":2,"load":{"cap":"10"}}}`, replayjob.FailedJob, "with its unit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -96,6 +96,13 @@ func (p *prepared) newFeed(f Feed, endpoint string) (*countedFeed, error) {
 		w = w.Longest(f.Longest)
 		from, to = 0, w.Len()
 	}
+	if f.Short > 0 {
+		if from < to {
+			w = w.Part(from, to)
+		}
+		w = w.Doubled(f.Short)
+		from, to = 0, w.Len()
+	}
 	c := &countedFeed{Feed: benchmark.NewFeedWith(w, benchmark.FeedOptions{
 		From: from, To: to, Salt: f.Salt, Palette: p.palette, Endpoint: endpoint,
 		Open: f.Open, OutputTokens: f.OutputTokens, Calibration: p.calibration,

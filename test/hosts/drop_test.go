@@ -2,15 +2,12 @@ package hosts
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,59 +27,6 @@ func do(t *testing.T, verb string) {
 }
 
 // The tests of this file cut connections of everybody, so none of them runs beside another.
-
-// counting prints a number each 20 ms and ends by itself with status 33.
-const counting = `i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.02; done; exit 33`
-
-// Cut links, a dead client, a server that is away for a while: the log has no hole and the status is the true one, also
-// of a process that ended while the server was away.
-func TestLinkDrops(t *testing.T) {
-	for kind, away := range map[string]time.Duration{"gpu-host": 30 * time.Second, "gpu-via-jump": 3 * time.Second} {
-		t.Run(kind, func(t *testing.T) {
-			f := fixture(t, kind)
-			p := f.Shell(t, counting)
-			done := p.Done()
-			var log []byte
-			follow := func(d time.Duration) {
-				t.Helper()
-				for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-					b, err := p.Log(t.Context(), int64(len(log)), 1000)
-					if err != nil {
-						t.Fatal(err)
-					}
-					log = append(log, b...)
-				}
-			}
-			follow(500 * time.Millisecond)
-			do(t, "drop")
-			follow(500 * time.Millisecond)
-			killClients(t)
-			follow(500 * time.Millisecond)
-			do(t, "stop")
-			time.Sleep(away)
-			select {
-			case <-done:
-				t.Fatalf("no link is no end: %+v", p.Exit())
-			default:
-			}
-			do(t, "start")
-			if err := addKeys(); err != nil {
-				t.Fatal(err)
-			}
-			if e := hosttest.Wait(t, p); e.Code != 33 || !e.Known {
-				t.Errorf("%+v", e)
-			}
-			follow(300 * time.Millisecond)
-			var want bytes.Buffer
-			for i := range 400 {
-				fmt.Fprintln(&want, i)
-			}
-			if !bytes.Equal(want.Bytes(), log) {
-				t.Errorf("the log has %d bytes, want %d", len(log), want.Len())
-			}
-		})
-	}
-}
 
 // killClients kills our ends of the links, control masters included.
 func killClients(t *testing.T) {
@@ -107,57 +51,6 @@ func killClients(t *testing.T) {
 	}
 }
 
-// sgtune is killed while its server runs. The next one gets the host at once, and the server with its log and its
-// status.
-func TestKilledTuner(t *testing.T) {
-	f := fixture(t, "gpu-host")
-	cmd := exec.Command(os.Args[0], "gpu-host", f.Dir, filepath.Join(t.TempDir(), "log"), f.Marker)
-	cmd.Env = append(os.Environ(), hosttest.HelperEnv+"=controller")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	pid, bad := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil || bad != nil {
-		t.Fatalf("%q, %v", line, err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-
-	release, err := f.Lease(t.Context(), "the next")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := f.Find(t.Context(), f.Marker)
-	n := slices.IndexFunc(list, func(p host.Process) bool { return p.ID().PID == pid })
-	if err != nil || len(list) != 3 || n < 0 {
-		t.Fatalf("%d processes, %v", len(list), err)
-	}
-	p, err := f.Host.(*host.Remote).Attach(t.Context(), list[n].ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := hosttest.FirstLine(t, p); !strings.HasPrefix(got, "[") {
-		t.Errorf("its log begins with %q", got)
-	}
-	hosttest.Stop(t, p, 200*time.Millisecond) // TERM is ignored, and one child has a session of its own
-	if e := hosttest.Wait(t, p); !e.Known || e.Signal != 9 {
-		t.Errorf("%+v", e)
-	}
-	if list, err = f.Find(t.Context(), f.Marker); err != nil || len(list) != 0 {
-		t.Errorf("%d left, %v", len(list), err)
-	}
-	if err := release(); err != nil {
-		t.Error(err)
-	}
-}
-
 // The load generator starts over the same kind of link, beside the server.
 func TestOpenReplay(t *testing.T) {
 	f := fixture(t, "gpu-via-jump")
@@ -166,7 +59,7 @@ func TestOpenReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, `{"hello":{"program":"sgtune-agent","protocol":1,`) {
+	if err != nil || !strings.HasPrefix(line, `{"hello":{"program":"sgtune-agent","protocol":2,`) {
 		t.Errorf("%q, %v", line, err)
 	}
 	if err := c.Close(); err != nil {
@@ -287,7 +180,7 @@ func TestNothingStays(t *testing.T) {
 	if err := release(); err != nil {
 		t.Error(err)
 	}
-	if n, err := r.Clean(t.Context()); n != 1 || err != nil {
+	if n, err := r.Clean(t.Context(), false); n != 1 || err != nil {
 		t.Errorf("%d runs removed, %v", n, err)
 	}
 	if err := r.Close(); err != nil {

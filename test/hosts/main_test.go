@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -40,14 +41,17 @@ func build() (func(), error) {
 		return func() {}, err
 	}
 	undo := func() { _ = os.RemoveAll(dir) }
+	if err := os.Setenv(bedEnv, dir); err != nil {
+		return undo, err
+	}
+	if _, err := os.Stat(os.Getenv(agentEnv)); err == nil { // of the process that has us run one test alone
+		return undo, nil
+	}
 	agent := filepath.Join(dir, "sgtune-agent")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", agent, "sgtune/cmd/sgtune-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return undo, fmt.Errorf("build the agent: %w: %s", err, out)
-	}
-	if err := os.Setenv(bedEnv, dir); err != nil {
-		return undo, err
 	}
 	return undo, os.Setenv(agentEnv, agent)
 }
@@ -85,8 +89,8 @@ func serve() (func(), error) {
 // freePorts finds two neighbours and one nine above, which stays unused. They must stay ours while the servers are
 // stopped, so two runs at once begin to look at different places.
 func freePorts() (int, error) {
-	for n := range 1000 {
-		port := 20000 + (os.Getpid()*7+n)%1000*10
+	for range 1000 {
+		port := 20000 + rand.IntN(1000)*10
 		free := true
 		for _, p := range []int{port, port + 1, port + 9} {
 			ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
@@ -147,6 +151,10 @@ func moreHosts() error {
 		"slow":     `sleep 60`,
 		"notlinux": `PATH=` + bed("beos") + `:$PATH; exec sh -c \"$SSH_ORIGINAL_COMMAND\"`,
 		"oddcpu":   `PATH=` + bed("vax") + `:$PATH; exec sh -c \"$SSH_ORIGINAL_COMMAND\"`,
+		// of the studies: GPUs that their servers fill, and a lease of their own
+		"gpu-study": `export PATH=` + bed("gpu") + `:$PATH XDG_STATE_HOME=` + bed("state") + `; exec sh -c \"$SSH_ORIGINAL_COMMAND\"`,
+		// the same for a reclaim that is told no folder
+		"gpu-reclaim": `export PATH=` + bed("gpu") + `:$PATH XDG_STATE_HOME=` + bed("state") + ` XDG_CACHE_HOME=` + bed("cache") + `; exec sh -c \"$SSH_ORIGINAL_COMMAND\"`,
 	}
 	for dir, script := range map[string]string{"beos": "echo BeOS", "vax": `[ "$1" = -s ] && echo Linux || echo vax`} {
 		if err := os.MkdirAll(bed(dir), 0o700); err != nil {
@@ -171,6 +179,8 @@ func moreHosts() error {
 	}
 	// First come the options of a user who has a lot of them, as no test of ours should depend on an empty file.
 	config = "Host chatty\n  RemoteCommand uptime\n  RequestTTY force\n" + config + "Match all\nInclude " + bed("sshd/ssh_config") + "\n"
+	config = fmt.Sprintf("Host gpu-study-via-jump\n  HostName 127.0.0.1\n  Port %s\n  IdentityFile %s\n  ProxyCommand ssh -F %s -W %%h:%%p jump-host\n",
+		os.Getenv(portEnv), bed("key-gpu-study"), bed("sshd/ssh_config")) + config
 	if err := os.WriteFile(bed("keys"), []byte(keys), 0o600); err != nil {
 		return err
 	}
@@ -219,21 +229,12 @@ func options(address, dir string) host.SSHOptions {
 	}
 }
 
-// newHost makes the kinds "gpu-host" and "gpu-via-jump".
-func newHost(kind, dir string) host.Host {
-	return newRemote(options(kind, dir))
-}
-
 func newRemote(o host.SSHOptions) *host.Remote {
 	link, err := host.NewSSH(o)
 	if err != nil {
 		panic(err) // of a test: there is no t in helper programs
 	}
 	return host.NewRemote(host.RemoteOptions{Link: link})
-}
-
-func suite(kind string) hosttest.Suite {
-	return hosttest.Suite{Kind: kind, Kept: true, Elsewhere: true, New: func(dir string) host.Host { return newHost(kind, dir) }}
 }
 
 func fixture(t *testing.T, kind string) hosttest.Fixture {

@@ -1,11 +1,8 @@
 package hosts
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -190,44 +187,4 @@ func TestUnusableFolders(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The disk of the host fills up while a server runs: its end is known all the same, and nothing of it is left.
-func TestDiskFull(t *testing.T) {
-	need(t)
-	o := options("gpu-host", t.TempDir())
-	o.Work = t.TempDir()
-	if _, err := try(t, o); err != nil { // the agent's copy, outside
-		t.Fatal(err)
-	}
-	small := filepath.Join(o.Work, "run")
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m,mode=700"); err != nil {
-		t.Skip("cannot mount a tmpfs here: " + err.Error())
-	}
-	defer func() {
-		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}()
-	r := newRemote(o)
-	defer r.Close()
-	p, err := r.Start(t.Context(), host.Command{
-		Argv: []string{"sh", "-c", "echo begun; head -c 5000000 /dev/zero; sleep 0.3; exit 9"}, Marker: hosttest.NewMarker(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := hosttest.Wait(t, p); e.Code != 9 || !e.Known {
-		t.Errorf("%+v", e)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	_, err = r.Start(ctx, host.Command{Argv: []string{"sleep", "60"}, Marker: p.ID().Marker})
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no space left") {
-		t.Errorf("start on a full disk: %v", err)
-	}
-	if list, err := r.Find(ctx, p.ID().Marker); err != nil || len(list) != 0 {
-		t.Errorf("%d left, %v", len(list), err)
-	}
-	hosttest.Stop(t, p, 0)
 }

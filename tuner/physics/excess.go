@@ -1,6 +1,10 @@
 package physics
 
-import "gonum.org/v1/gonum/mat"
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // excess is what low-water marks of free memory say beyond Memory and Risk's linear need: a Gaussian
 // process over all knobs (additive, see kernel) on the need that was seen less the need that was
@@ -20,6 +24,10 @@ func (e *excess) observe(o Observation) {
 	if known(o.LowWaterGiB) && o.LowWaterGiB >= 0 {
 		e.rows = append(e.rows, e.k.row(o.Point))
 		e.low = append(e.low, bounded(o.LowWaterGiB))
+	}
+	if len(e.rows) > mostRows {
+		roomiest := leastOf(func(i, j int) bool { return e.low[i] < e.low[j] })
+		e.rows, e.low = slices.Delete(e.rows, roomiest, roomiest+1), slices.Delete(e.low, roomiest, roomiest+1)
 	}
 }
 

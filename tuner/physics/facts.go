@@ -1,5 +1,7 @@
 package physics
 
+import "reflect"
+
 // Facts is what is known before the first trial. Zero figures are unknown, and the models begin
 // wide where they lack them.
 type Facts struct {
@@ -22,6 +24,13 @@ type Facts struct {
 	// Admit says whether a point may be launched at all (host RAM, flags that exclude each other, no
 	// repeats). The search proposes nothing else. nil = all.
 	Admit func(Point) bool
+}
+
+// Alike reports whether an engine learns the same with either: all but what Renew replaces is equal.
+func (f Facts) Alike(o Facts) bool {
+	f.HostGB, f.Budget, f.Admit = 0, 0, nil
+	o.HostGB, o.Budget, o.Admit = 0, 0, nil
+	return reflect.DeepEqual(f, o)
 }
 
 // Load is the workload as physics needs it, computed from the workload itself and never asked.

@@ -2,6 +2,7 @@ package physics
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -53,6 +54,10 @@ func (f *Failures) Observe(o Observation, survive float64) {
 	f.rows = append(f.rows, f.k.row(o.Point))
 	f.label = append(f.label, label)
 	f.prior = append(f.prior, survive)
+	if len(f.rows) > mostRows {
+		least := leastOf(func(i, j int) bool { return f.label[i] > f.label[j] })
+		f.rows, f.label, f.prior = slices.Delete(f.rows, least, least+1), slices.Delete(f.label, least, least+1), slices.Delete(f.prior, least, least+1)
+	}
 	f.solve()
 	f.shift = f.k.table(f.rows, f.pull, f.variance())
 }

@@ -52,3 +52,24 @@ func Blank(p Point, s Status) Observation {
 func (o Observation) measured() bool {
 	return (o.Status == OK || o.Status == Pruned) && known(o.Value) && o.Value > 0
 }
+
+// Same reports whether two observations are the same to the last bit, unknown figures included.
+func (o Observation) Same(p Observation) bool {
+	if !o.Point.Equal(p.Point) || o.Status != p.Status {
+		return false
+	}
+	mine, other := o.figures(), p.figures()
+	for i, v := range mine {
+		if math.Float64bits(v) != math.Float64bits(other[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o Observation) figures() [14]float64 {
+	return [...]float64{
+		o.Value, o.Frac, o.RelSD, o.BeforeLoadGiB, o.AfterLoadGiB, o.KVGiB, o.Tokens, o.AfterKVGiB, o.AfterGraphGiB, o.LowWaterGiB,
+		o.Running, o.HitRatio, o.StartupMin, o.CostMin,
+	}
+}

@@ -2,6 +2,7 @@ package physics
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -26,6 +27,7 @@ type Residual struct {
 	frac  []float64
 	relSD []float64
 	seen  []Observation
+	pace  pace
 	hyp   [2]hypothesis
 
 	kv    []float64 // scratch: covariances of a point with the observations
@@ -60,7 +62,6 @@ const (
 	levelSD     = 0.25 // standard deviation of the constant beside physics
 	flatPrior   = 0.2  // chance that physics says nothing, before any data
 	biasSD      = 0.03 // of log value, for a measuring time near zero
-	mostRows    = 150  // observations the process is built of
 	leastLearnt = 5    // observations from which amplitudes are learnt
 )
 
@@ -84,6 +85,7 @@ func ones(n int) []float64 {
 // Observe adds a measured value and fits both hypotheses anew. It comes after the throughput model's
 // own Observe.
 func (g *Residual) Observe(o Observation) {
+	learn := g.pace.due()
 	if o.measured() {
 		g.judge(o)
 		g.seen = append(g.seen, o)
@@ -94,7 +96,7 @@ func (g *Residual) Observe(o Observation) {
 		g.trim()
 	}
 	if len(g.y) > 0 {
-		g.fit()
+		g.fit(learn)
 	}
 }
 
@@ -122,21 +124,16 @@ func (g *Residual) trim() {
 	if len(g.y) <= mostRows {
 		return
 	}
-	worst := 0
-	for i := range g.y[:mostRows/2] {
-		if g.y[i] < g.y[worst] {
-			worst = i
-		}
-	}
-	g.seen = append(g.seen[:worst], g.seen[worst+1:]...)
-	g.rows = append(g.rows[:worst], g.rows[worst+1:]...)
-	g.y = append(g.y[:worst], g.y[worst+1:]...)
-	g.frac = append(g.frac[:worst], g.frac[worst+1:]...)
-	g.relSD = append(g.relSD[:worst], g.relSD[worst+1:]...)
+	worst := leastOf(func(i, j int) bool { return g.y[i] > g.y[j] })
+	g.seen = slices.Delete(g.seen, worst, worst+1)
+	g.rows = slices.Delete(g.rows, worst, worst+1)
+	g.y = slices.Delete(g.y, worst, worst+1)
+	g.frac = slices.Delete(g.frac, worst, worst+1)
+	g.relSD = slices.Delete(g.relSD, worst, worst+1)
 }
 
-// fit learns amplitudes and noise of both hypotheses, and weighs them against each other.
-func (g *Residual) fit() {
+// fit learns amplitudes and noise of both hypotheses where that is due, and weighs them against each other.
+func (g *Residual) fit(learn bool) {
 	able := g.t.Able()
 	for h := range g.hyp {
 		hyp := &g.hyp[h]
@@ -144,7 +141,7 @@ func (g *Residual) fit() {
 			continue
 		}
 		residuals := g.residuals(hyp)
-		if len(g.y) >= leastLearnt {
+		if len(g.y) >= leastLearnt && learn {
 			g.learn(hyp, residuals, g.evidence(hyp, residuals))
 		}
 		g.settle(hyp, residuals)

@@ -25,6 +25,7 @@ func (g *Residual) Predict(p Point, tokens float64) (mean, sd float64) {
 	for h := range g.hyp {
 		hyp := &g.hyp[h]
 		if !hyp.ready(len(g.rows)) {
+			g.last[h] = moment{} // not what some earlier point left
 			continue
 		}
 		m, v := g.under(hyp, p)

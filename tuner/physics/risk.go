@@ -3,6 +3,7 @@ package physics
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Risk is the chance that prefill runs out of GPU memory under load. A load needs
@@ -25,6 +26,7 @@ type Risk struct {
 	use  []riskParticle
 	x    excess
 
+	pace  pace
 	leaks []int // scratch
 }
 
@@ -98,8 +100,14 @@ func (k *Risk) Observe(o Observation) {
 	}
 	k.l.eachChoice(o.Point, func(f int) { d.leaks = append(d.leaks, f) })
 	k.seen = append(k.seen, d)
-	k.e.move(k.r, riskSweeps, k.logp)
-	k.refresh()
+	if len(k.seen) > mostRows {
+		safest := leastOf(func(i, j int) bool { return k.seen[i].oom && !k.seen[j].oom })
+		k.seen = slices.Delete(k.seen, safest, safest+1)
+	}
+	if due := k.pace.due(); due || d.oom {
+		k.e.move(k.r, riskSweeps, k.logp)
+		k.refresh()
+	}
 	k.x.observe(o)
 	k.x.fit(k.expect, k.jitter())
 }

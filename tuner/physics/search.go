@@ -72,6 +72,13 @@ func (s *Search) Observe(o Observation) {
 	s.residual.Observe(o)
 }
 
+// Renew replaces the facts that only the next suggestion depends on: what host pools may take, the budget
+// and what may be launched. Nothing was learnt by them.
+func (s *Search) Renew(f Facts) {
+	s.facts.HostGB, s.facts.Budget, s.facts.Admit = f.HostGB, f.Budget, f.Admit
+	s.l.facts.HostGB, s.l.facts.Budget, s.l.facts.Admit = f.HostGB, f.Budget, f.Admit
+}
+
 // Seen is how many observations were taken.
 func (s *Search) Seen() int { return len(s.seen) }
 

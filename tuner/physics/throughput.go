@@ -3,6 +3,7 @@ package physics
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Throughput is what physics expects of the output tokens a second of a server under a closed load:
@@ -26,6 +27,7 @@ type Throughput struct {
 	value []float64 // their logarithms
 	use   []coefficients
 	rows  []features
+	pace  pace
 }
 
 // coefficients are one vector of the ensemble, ready for use.
@@ -134,7 +136,11 @@ func (t *Throughput) Observe(o Observation) {
 	}
 	t.seen = append(t.seen, o)
 	t.value = append(t.value, math.Log(o.Value))
-	if !t.Able() {
+	if len(t.seen) > mostRows {
+		worst := leastOf(func(i, j int) bool { return t.value[i] > t.value[j] })
+		t.seen, t.value = slices.Delete(t.seen, worst, worst+1), slices.Delete(t.value, worst, worst+1)
+	}
+	if !t.Able() || !t.pace.due() {
 		return
 	}
 	t.rows = t.rows[:0]

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweepTime is how long a control master may take to end.
+const sweepTime = 5 * time.Second
+
+// sweepSockets removes what a killed sgtune has left: its control masters, which would live on for two minutes
+// (sshPersist), and sockets on which nobody listens any more. It is a tidying: what fails stays.
+func sweepSockets(dir, program string) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	dismissed := map[int]bool{}
+	for _, e := range list { // in order: a master before its forwards
+		number, _, ok := strings.Cut(strings.TrimLeft(e.Name(), "cf"), "-")
+		pid, err := strconv.Atoi(number)
+		if !ok || err != nil || syscall.Kill(pid, 0) == nil {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		c, err := net.DialTimeout("unix", path, time.Second)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			_ = os.Remove(path)
+			continue
+		case err != nil:
+			continue
+		}
+		master := e.Name()[0] == 'c'
+		switch {
+		case master && fromHere(c):
+			dismissed[pid] = dismiss(program, path)
+		case !master && dismissed[pid]:
+			_ = os.Remove(path)
+		}
+		_ = c.Close()
+	}
+}
+
+// fromHere reports whether a process that we can see listens at the other end. The folder may be shared with a
+// container, where a pid that is free here is that of a living sgtune.
+func fromHere(c net.Conn) bool {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return false
+	}
+	seen := false
+	err = raw.Control(func(fd uintptr) {
+		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		seen = err == nil && peer.Pid > 0
+	})
+	return err == nil && seen
+}
+
+// dismiss has a control master end.
+func dismiss(program, path string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-F", os.DevNull, "-o", "ControlPath="+path, "-O", "exit", "--", "sgtune")
+	cmd.Env = probeEnv()
+	return cmd.Run() == nil
+}

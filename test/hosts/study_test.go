@@ -1,0 +1,86 @@
+package hosts
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const killsEnv = "SGTUNE_KILLS" // how many studies are run with a kill -9 each; without it, one with two kills
+
+// TestStudyOverSSH runs a whole study on a host of the testbed, and again with kill -9 of sgtune at random instants: the
+// same winner and class, intervals that overlap, finished rows as they were, and nothing left on either side.
+func TestStudyOverSSH(t *testing.T) {
+	calm := newNight(t, "calm", "gpu-study", nil)
+	begin := time.Now()
+	calm.finish(calm.start())
+	took := time.Since(begin)
+	want := calm.show()
+	t.Logf("undisturbed: %s, %d launches, %s by %.1f%%", took.Round(time.Second), len(want.Trials), want.Verdict.Answer, 100*want.Verdict.Gain)
+	if want.State != "complete" || want.Verdict.Answer != "better" {
+		t.Fatalf("undisturbed: %s, %+v", want.State, want.Verdict)
+	}
+	calm.nothingLeft()
+
+	studies, kills := 1, 2
+	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
+		studies, kills = n, 1
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("instants from seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range studies {
+		name := fmt.Sprintf("killed-%d", i+1)
+		t.Run(name, func(t *testing.T) {
+			n := newNight(t, name, "gpu-study", nil)
+			sums := map[int]string{}
+			for range kills {
+				n.killAfter(time.Duration(random.Float64()*float64(took)/float64(kills)), sums)
+			}
+			r := n.start()
+			n.finish(r)
+			got := n.show()
+			sameAnswer(t, want, got)
+			kept(t, sums, n.sums())
+			n.nothingLeft()
+			t.Logf("%d rows finished before the last kill, %d at the end; %s by %.1f%% (%.1f%% to %.1f%%)", len(sums), len(got.Trials),
+				got.Verdict.Answer, 100*got.Verdict.Gain, 100**got.Verdict.Low, 100**got.Verdict.High)
+		})
+	}
+}
+
+// killAfter runs the study and kills sgtune after d. Rows finished before stay as they were; sums are added to.
+func (n *night) killAfter(d time.Duration, sums map[int]string) {
+	n.t.Helper()
+	r := n.start()
+	select {
+	case <-r.ended:
+	case <-time.After(d):
+	}
+	if !r.kill() {
+		n.t.Fatalf("it ended before it was to be killed, after %s:\n%s", d, n.text(r))
+	}
+	n.whole()
+	now := n.sums()
+	kept(n.t, sums, now)
+	for number, sum := range now {
+		sums[number] = sum
+	}
+	n.t.Logf("killed after %s, %d rows finished, in step %s", d.Round(100*time.Millisecond), len(now), n.step())
+}
+
+// step is where the running trial stands.
+func (n *night) step() string {
+	n.t.Helper()
+	db := n.open()
+	if db == nil {
+		return "none"
+	}
+	defer func() { _ = db.Close() }()
+	step := "none"
+	_ = db.QueryRow(`SELECT step FROM trials WHERE state = 'running'`).Scan(&step) // none runs, or there is no table
+	return step
+}
