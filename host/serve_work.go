@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // WorkFolder is what the agent keeps on its machine.
@@ -60,7 +61,10 @@ type cleanArgs struct {
 
 // clean removes every run that has ended, and the copied files; the number is how many runs. The work folder itself goes
 // when it is empty, as soon as the lease is given back.
-func (a *agent) clean(_ context.Context, args cleanArgs) (int, error) {
+func (a *agent) clean(ctx context.Context, args cleanArgs) (int, error) {
+	if args.Program {
+		a.awaitKeepers(ctx)
+	}
 	n, err := a.removeEnded(0)
 	err = errors.Join(err, os.RemoveAll(filesFolder(a.Work)))
 	left, told := runFolders(a.Work)
@@ -70,6 +74,19 @@ func (a *agent) clean(_ context.Context, args cleanArgs) (int, error) {
 		_ = os.Remove(filepath.Join(a.Work, "run")) // only if it is empty
 	}
 	return n, errors.Join(err, told)
+}
+
+// lingering is how long a keeper may take to see that the group of its ended process is gone.
+const lingering = 2 * lastLinger
+
+// awaitKeepers gives the keepers of ended processes the time to end.
+func (a *agent) awaitKeepers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lingering)
+	defer cancel()
+	busy := func(f runFolder) bool { return f.has("rc") && f.kept() }
+	for all, err := runFolders(a.Work); err == nil && slices.ContainsFunc(all, busy) && pause(ctx, lastWatch); {
+		all, err = runFolders(a.Work)
+	}
 }
 
 // removeIfEmpty removes the folder of the leases of a work folder, and that one, where nothing is left in them and clean has

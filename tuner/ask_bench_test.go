@@ -12,8 +12,11 @@ import (
 
 // longNight is a history of n trials of the founding case's shape, one in a few of them out of GPU memory. All
 // configurations differ, as long as the space has so many.
-func longNight(n int) (*tuner.Study, tuner.History) {
+func longNight(n int) (*tuner.Study, tuner.History) { return longNightOf(n, kimiSpace()) }
+
+func longNightOf(n int, space tuner.Space) (*tuner.Study, tuner.History) {
 	s := newStudy()
+	s.Space = space
 	points := s.Space.Size()
 	var all []sglang.Config
 	for c := range s.Space.All() {

@@ -93,6 +93,9 @@ func Check(s *Study, in CheckInput) *Report {
 		r.Space.LeftOut = append(r.Space.LeftOut, e.Text)
 	}
 	r.Host = hostRows(in.Facts)
+	if s.Host.Kind == HostSlurm {
+		r.Host = s.Host.jobRows(in.Facts)
+	}
 	r.Plan = planReport(s, in)
 	notes, conflicts := combinationNotes(s)
 	r.Notes = slices.Concat(s.Notes, checkNotes(s, in), containerNotes(s), notes, in.Notes)
@@ -108,7 +111,10 @@ func Check(s *Study, in CheckInput) *Report {
 
 func readyBecause(s *Study, r *Report) string {
 	free := "nobody else holds the GPUs"
-	if len(s.Before) > 0 {
+	switch {
+	case s.Host.Kind == HostSlurm:
+		free = "Slurm would take their jobs"
+	case len(s.Before) > 0:
 		free = "before: frees the GPUs"
 	}
 	end := "the budget ends it"
@@ -173,7 +179,7 @@ func checkNotes(s *Study, in CheckInput) []string {
 	if f.Available() < 0 {
 		out = append(out, "Free host RAM is not known, so only ram_budget limits host pools.")
 	}
-	if f.GPUNote != "" {
+	if f.GPUNote != "" && s.Host.Kind != HostSlurm {
 		out = append(out, "No GPU facts: "+strings.TrimPrefix(f.GPUNote, "no GPU facts: ")+". Trials will end \"release not verified\".")
 	}
 	if f.Leftovers > 0 {

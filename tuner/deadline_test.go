@@ -70,7 +70,8 @@ func TestHistoryCounts(t *testing.T) {
 	cancelled := &trial.Trial{Number: 5, Role: trial.RoleSearch, State: trial.Cancelled}
 	confirm := row(4, 1, sglang.Config{}, 0)
 	confirm.Role = trial.RoleConfirm
-	h := History{row(0, 1, sglang.Config{}, 0), row(2, 1, sglang.Config{}, 0), confirm, cancelled, {Number: 3, Role: trial.RoleSearch, State: trial.Waiting}}
+	lost := &trial.Trial{Number: 1, Role: trial.RoleSearch, State: trial.Failed, Verdict: trial.Verdict{Outcome: trial.Aborted, Cause: "unknown"}}
+	h := History{row(0, 1, sglang.Config{}, 0), lost, row(2, 1, sglang.Config{}, 0), confirm, cancelled, {Number: 3, Role: trial.RoleSearch, State: trial.Waiting}}
 	if h.Launches() != 3 || h.NextNumber() != 6 || len(h.Pending()) != 1 || History(nil).Pending() == nil || History(nil).NextNumber() != 0 {
 		t.Errorf("%d launches, next %d, %d pending", h.Launches(), h.NextNumber(), len(h.Pending()))
 	}

@@ -12,8 +12,11 @@ import (
 )
 
 // finishLimit bounds what runs after the study (real time): a hanging after: must not keep the
-// program forever.
-const finishLimit = 30 * time.Minute
+// program forever. A server that is launched last gets its ready_timeout and finishSlack at least.
+const (
+	finishLimit = 30 * time.Minute
+	finishSlack = 5 * time.Minute
+)
 
 // Host is what the loop needs of the machine beside the trial runner. cmd wires it.
 type Host interface {
@@ -132,17 +135,17 @@ func (l *Loop) finish(ctx context.Context, v *Verdict, ended error) error {
 	if ended != nil {
 		r.State, r.Reason = StudyStopped, ended.Error()
 	}
+	// Held, and not clean since our last trial: what holds it is most likely what that trial left.
+	dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, trial.ErrLeft) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
 	err := l.save(ctx)
 	if r.AfterDue && r.AfterDone == "" {
-		// Held, and not clean since our last trial: what holds it is most likely what that trial left.
-		dirty := errors.Is(ended, trial.ErrDirtyHost) || errors.Is(ended, trial.ErrLeft) || errors.Is(ended, ErrHeld) && l.leftDirty(ctx)
-		limited, cancel := context.WithTimeout(ctx, finishLimit)
+		limited, cancel := context.WithTimeout(ctx, max(finishLimit, l.Study.ReadyTimeout+finishSlack))
 		r.AfterDone = l.after(limited, v, dirty)
 		cancel()
 		r.AfterDue = dirty // still owed: a later tune that finds the host clean does it
 		err = errors.Join(err, l.save(ctx), l.event(ctx, Event{Kind: "host", Text: r.AfterDone}))
 	}
-	err = errors.Join(err, l.tellEnd(ctx, ended))
+	err = errors.Join(err, l.tellEnd(ctx, ended, dirty))
 	if ended != nil {
 		return ended
 	}

@@ -55,11 +55,17 @@ func (h History) Role(r trial.Role) History {
 }
 
 // Launches counts what the trial budget pays for: baseline and search launches, also those that
-// wait to be launched. A row that was cancelled before its launch cost nothing.
+// wait to be launched. A row that was cancelled before its launch cost nothing, and one that was lost with
+// sgtune is not paid for: else a kill -9 would take a configuration from the search.
 func (h History) Launches() int {
 	return len(h.where(func(t *trial.Trial) bool {
-		return t.Role != trial.RoleConfirm && (t.State != trial.Cancelled || !t.StartedAt.IsZero())
+		return t.Role != trial.RoleConfirm && (t.State != trial.Cancelled || !t.StartedAt.IsZero()) && !lost(t)
 	}))
+}
+
+// lost reports whether a trial's sgtune was gone before it ended (trial.Recover), through nobody's decision.
+func lost(t *trial.Trial) bool {
+	return t.State == trial.Failed && t.Verdict.Outcome == trial.Aborted && t.Verdict.Cause == "unknown"
 }
 
 // Baseline is the newest baseline launch with a value, else the newest one that ended, nil before.

@@ -55,12 +55,12 @@ func (n Notify) Name() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// kindOfEnd is the kind of the last message of a study that ended so.
-func kindOfEnd(ended error) MessageKind {
+// kindOfEnd is the kind of the last message of a study that ended so, on a host that was left dirty or not.
+func kindOfEnd(ended error, dirty bool) MessageKind {
 	switch {
 	case ended == nil:
 		return MessageDone
-	case errors.Is(ended, trial.ErrDirtyHost):
+	case dirty:
 		return MessageDirty
 	case errors.Is(ended, ErrHeld):
 		return MessageHeld
@@ -73,10 +73,10 @@ func kindOfEnd(ended error) MessageKind {
 }
 
 // tellEnd tells people how the study ended.
-func (l *Loop) tellEnd(ctx context.Context, ended error) error {
+func (l *Loop) tellEnd(ctx context.Context, ended error, dirty bool) error {
 	r := l.Record
 	return l.tell(ctx, Message{
-		Kind: kindOfEnd(ended), State: r.State, Reason: r.Reason, Verdict: r.Verdict, After: r.AfterDone,
+		Kind: kindOfEnd(ended, dirty), State: r.State, Reason: r.Reason, Verdict: r.Verdict, After: r.AfterDone,
 	}, fmt.Sprintf("study %s is %s", r.Name, r.State))
 }
 

@@ -49,6 +49,7 @@ func TestMessageOfEachEnd(t *testing.T) {
 				r.runner.script = failing(trial.Verdict{Outcome: trial.DirtyHost, Cause: "memory_held", Text: "pid 99 holds 12 GB of GPU 3"})
 			}, tuner.MessageDirty, []string{"pid 99 holds 12 GB of GPU 3", "after: not run"}, "after: not run",
 		},
+		{"what an earlier run left", func(r *rig) { r.host.dirty = true }, tuner.MessageDirty, []string{"could not be cleaned of what an earlier run left"}, ""},
 		{"held", func(r *rig) { r.host.facts.PortHolders = []string{"pid 4711"} }, tuner.MessageHeld, []string{"pid 4711", "free it with before:"}, "after: ok"},
 		{"before failed", func(r *rig) { r.host.fail = map[string]error{"stop-service": errors.New("exit status 5")} }, tuner.MessageFailed, []string{"exit status 5"}, "after: ok"},
 		{"a person", func(r *rig) {

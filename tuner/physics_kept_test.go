@@ -15,7 +15,7 @@ import (
 // sequence is one study's; each step changes what the one before it left.
 func TestKeptEngineAnswersAsANewOne(t *testing.T) {
 	t.Parallel()
-	s, night := longNight(9)
+	s, night := longNightOf(9, kimiSpace()[:2])
 	h := tuner.History{}
 	grow := func(n int) func() { return func() { h = append(h, night[len(h):len(h)+n]...) } }
 	facts := kimiHost
@@ -38,7 +38,7 @@ func TestKeptEngineAnswersAsANewOne(t *testing.T) {
 		{"the host has less memory", func() { facts.MemAvailable -= 100e9 }},
 		{"a value outside of the space", func() {
 			row := *night[len(h)]
-			row.Config = sglang.Merge(row.Config, sglang.Config{"schedule-conservativeness": 1.73})
+			row.Config = sglang.Merge(row.Config, sglang.Config{"hicache-size": 20.0})
 			h = append(h, &row)
 		}},
 		{"rows are gone", func() { h = append(h[:2:2], h[4:]...) }},

@@ -90,7 +90,7 @@ func (d *decoder) readCommand(f field) {
 
 const (
 	insideContainer = "sgtune could not stop what it starts; write server.container: {runtime: docker, image: IMAGE, args: [--gpus, all]} and give the plain command that runs in it"
-	insideSlurm     = "sgtune could not stop what it starts; run sgtune inside the allocation and give the plain command"
+	insideSlurm     = "sgtune could not stop what it starts; give the plain command, with host: {kind: slurm} each trial gets a job of its own"
 	itself          = "sgtune could not stop what it starts; give the plain command, sgtune keeps it running and keeps its log itself"
 )
 

@@ -70,6 +70,15 @@ func (d *decoder) checkSlurm(kindAt field, slurmOnly []field) {
 	}
 }
 
+// jobRows are what can be known of the nodes before there is a job.
+func (h HostSpec) jobRows(f HostFacts) []Row {
+	memory := "what the site gives, which is not known before; host.memory asks for an amount"
+	if f.CgroupHeadroom >= 0 {
+		memory = FormatSize(float64(f.CgroupHeadroom)) + " a job, by host.memory"
+	}
+	return []Row{{"name", f.Name}, {"nodes", "each trial's is known once its job runs: GPUs, free memory, who else is there"}, {"memory", memory}}
+}
+
 // slurmText says in one line what a Slurm host asks for.
 func (h HostSpec) slurmText() string {
 	s, words := h.Slurm, []string{HostSlurm}

@@ -2,6 +2,7 @@ package tuner_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +59,13 @@ func TestSlurmCheckRow(t *testing.T) {
 	want := "slurm, through login, partition gpu, gres gpu:8, 1 CPU, memory 400.0 GB, time limit 3 h; 2 trials at once"
 	if row := r.Understood[0].Rows[0]; row.Name != "host" || row.Text != want {
 		t.Errorf("%+v, want %s", row, want)
+	}
+	if got := r.Host[len(r.Host)-1].Text; got != "400.0 GB a job, by host.memory" {
+		t.Errorf("memory: %s", got)
+	}
+	for _, note := range r.Notes {
+		if strings.Contains(note, "GPU facts") {
+			t.Errorf("a node is not known yet: %s", note)
+		}
 	}
 }

@@ -171,8 +171,12 @@ func TestAfterWaitsForACleanHost(t *testing.T) {
 	}
 	r.host.facts.GPUs[0].Used = 90 << 30
 	r.restart(t)
+	told := r.messages()
 	if _, err := r.loop.Run(t.Context()); !errors.Is(err, tuner.ErrHeld) {
 		t.Fatalf("error %v", err)
+	}
+	if len(*told) != 1 || (*told)[0].Kind != tuner.MessageDirty || !strings.HasPrefix((*told)[0].After, "after: not run") {
+		t.Errorf("told %+v", *told)
 	}
 	if rec := r.store.Record(); !rec.AfterDue || slices.Contains(r.host.ran, "start-service") {
 		t.Errorf("after: ran on a dirty host: %v, %+v", r.host.ran, rec)

@@ -82,10 +82,10 @@ func podman(dir string) error {
 	if _, err := exec.LookPath("podman"); err != nil {
 		return err
 	}
-	// Containers get the limits that we have: podman's own may be above what this machine allows.
+	// Low limits for containers: podman's own may be above what this machine allows, and podman lowers its own first.
 	var files, processes unix.Rlimit
 	err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_NPROC, &processes))
-	limit := func(l unix.Rlimit) uint64 { return min(l.Cur, 1<<20) }
+	limit := func(l unix.Rlimit) uint64 { return min(l.Cur, 4096) }
 	oci := "crun"
 	if _, err := exec.LookPath("runc"); err == nil { // crun 1.8 refuses machines with both versions of cgroups
 		oci = "runc"

@@ -33,9 +33,12 @@ func TestSecondTuner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := strings.Index(string(text), "host:")
-	end := start + strings.Index(string(text)[start:], "}")
-	local := string(text[:start]) + "host: {kind: local" + string(text[end:])
+	before, rest, _ := strings.Cut(string(text), "\nhost:\n")
+	_, after, found := strings.Cut(rest, "\nsampler:")
+	if !found {
+		t.Fatalf("no host to replace in\n%s", text)
+	}
+	local := before + "\nhost: {kind: local}\nsampler:" + after
 	if err := os.WriteFile(n.path("local.yaml"), []byte(local), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,137 @@
+package hosts
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const longEnv = "SGTUNE_LONG" // makes cuts as long as those of a bad night
+
+// shortStudy has two launches for the search and one confirmation pair, with levels long enough to be cut in the middle.
+func shortStudy(text string) string {
+	for old, replacement := range map[string]string{
+		`trials: \d+`: "trials: 2", `launches: \d+`: "launches: 1", `measure: {.*}`: "measure: {window: 1s, max: 4s, canary: 400ms, fill: off}",
+	} {
+		text = regexp.MustCompile(old).ReplaceAllString(text, replacement)
+	}
+	return text
+}
+
+// TestStudyOverCutLink: the link is dropped, and the server of the link is away for a while, each in the middle of a
+// load level. The level is measured anew on the server that lives on; no launch is lost.
+func TestStudyOverCutLink(t *testing.T) {
+	n := newNight(t, "cut", "gpu-study", shortStudy)
+	away := 3 * time.Second
+	if os.Getenv(longEnv) != "" {
+		away = 30 * time.Second
+	}
+	r := n.start()
+	n.inLevel(r, 0)
+	do(t, "drop")
+	n.inLevel(r, 1)
+	do(t, "stop")
+	time.Sleep(away)
+	do(t, "start")
+	if err := addKeys(); err != nil {
+		t.Fatal(err)
+	}
+	n.finish(r)
+	s := n.show()
+	allWell(t, s, 4)
+	measuredAnew := 0
+	for _, e := range s.Events {
+		if strings.Contains(e.Text, "discarded and measured again") {
+			measuredAnew++
+			t.Log(e.Text)
+		}
+	}
+	if measuredAnew != 2 {
+		t.Errorf("%d levels were measured anew, want 2: %+v", measuredAnew, s.Events)
+	}
+	n.nothingLeft()
+}
+
+// inLevel waits until a trial is in the middle of its load level.
+func (n *night) inLevel(r *tuning, number int) {
+	n.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-r.ended:
+			n.t.Fatalf("it ended with %d before trial %d was measured:\n%s", r.code, number, n.text(r))
+		default:
+		}
+		db := n.open()
+		if db == nil {
+			continue
+		}
+		found := 0
+		// It fails as long as there are no tables.
+		_ = db.QueryRow(`SELECT count(*) FROM trials WHERE number = ? AND state = 'running' AND step = 'measure'`, number).Scan(&found)
+		_ = db.Close()
+		if found == 1 {
+			time.Sleep(1500 * time.Millisecond)
+			return
+		}
+	}
+	n.t.Fatalf("trial %d was not measured:\n%s", number, n.text(r))
+}
+
+// allWell checks that a study came to its verdict with this many launches, none of them in vain.
+func allWell(t *testing.T, s shown, launches int) {
+	t.Helper()
+	if s.State != "complete" || s.Verdict.Answer == "" || len(s.Trials) != launches {
+		t.Errorf("state %s, answer %q, %d trials; want complete, an answer, %d", s.State, s.Verdict.Answer, len(s.Trials), launches)
+	}
+	for _, trial := range s.Trials {
+		if trial.State != "complete" || trial.Outcome != "ok" || trial.Value == nil {
+			t.Errorf("trial %d: %s, %s, %s", trial.Number, trial.State, trial.Outcome, trial.Cause)
+		}
+	}
+}
+
+// TestStudyThroughJump: the same study through a jump host, with the load generator here: every request takes the link.
+func TestStudyThroughJump(t *testing.T) {
+	n := newNight(t, "jump", "gpu-study-via-jump", func(text string) string {
+		return strings.Replace(shortStudy(text), "  tuner_gone: 2m\n", "  tuner_gone: 2m\n  replay_from: here\n", 1)
+	})
+	r := n.start()
+	n.finish(r)
+	allWell(t, n.show(), 4)
+	n.nothingLeft()
+}
+
+// TestStudyOnFullDisk: the host's disk fills up while a trial runs. The study says so and ends; with room again it goes on.
+func TestStudyOnFullDisk(t *testing.T) {
+	n := newNight(t, "full", "gpu-study", shortStudy)
+	run := n.work() + "/run"
+	if err := os.MkdirAll(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", run, "tmpfs", 0, "size=2m,mode=700"); err != nil {
+		t.Skip("cannot mount a tmpfs here: " + err.Error())
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(run, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	r := n.start()
+	n.inLevel(r, 0)
+	filler := run + "/filler"
+	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); err == nil {
+		t.Error("the disk is not full")
+	}
+	n.await(r, 3*time.Minute)
+	t.Logf("exit %d\n%s", r.code, n.text(r))
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	again := n.start()
+	n.finish(again)
+	t.Logf("%s", n.text(again))
+	n.nothingLeft()
+}
