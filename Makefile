@@ -82,9 +82,11 @@ test-rest:
 	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
-# those with 20 seeds each; what came out is kept under docs/
+# those with 20 seeds each; ten studies over a real sshd with a kill -9 each; what came out is kept under docs/
 test-long:
 	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run 'TestQuickstart|TestNightAgrees' ./test/nights/
+	SGTUNE_TRIALS=1000 SGTUNE_SAMPLERS='random physics' $(GO) test -timeout 3h -v -run TestEndurance ./test/nights/
+	SGTUNE_TESTBED=required SGTUNE_KILLS=10 SGTUNE_LONG=1 $(GO) test -timeout 90m -v -run 'TestStudyOver' ./test/hosts/
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	test/diagnose-speed.sh
 

@@ -48,6 +48,9 @@ func (p Profile) comment() []string {
 		version = "not recorded"
 	}
 	lines = append(lines, "SGLang version: "+version)
+	if where := p.containerLine(); where != "" {
+		lines = append(lines, where)
+	}
 	lines = append(lines, p.Figures...)
 	if !p.Date.IsZero() {
 		lines = append(lines, "measured "+p.Date.UTC().Format("2006-01-02 15:04 MST"))
@@ -147,7 +150,7 @@ func secretFlag(flag string) string {
 
 // masked reports whether a secret is missing that no variable stands for.
 func (p Profile) masked() bool {
-	for _, w := range p.words() {
+	for _, w := range p.launch() {
 		if w.secret == "" && strings.Contains(w.text, "***") {
 			return true
 		}
@@ -165,7 +168,11 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // check refuses what no program can be started with.
 func (p Profile) check() error {
 	var problems []error
-	for _, w := range p.Server.Argv(p.Config) {
+	argv := p.Server.Argv(p.Config)
+	if c := p.Server.Container; c != nil {
+		argv = append(append(argv, c.Image), c.Args...)
+	}
+	for _, w := range argv {
 		if strings.ContainsRune(w, 0) || !utf8.ValidString(w) {
 			problems = append(problems, fmt.Errorf("export: the word %q cannot be written into a text file", w))
 		}

@@ -21,7 +21,7 @@ func WriteShell(w io.Writer, p Profile) error {
 		}
 		fmt.Fprintf(&body, "export %s=%s\n", v.name, quote(v.value))
 	}
-	words := p.words()
+	words := p.launch()
 	for _, word := range words {
 		if word.secret != "" {
 			fmt.Fprintln(&body, demand(word.secret))

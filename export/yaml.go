@@ -73,7 +73,15 @@ func startLine(p Profile, beside []string) string {
 		}
 		parts = append(parts, v.name+"="+value)
 	}
-	argv := append(withoutSim(p.Server.Command), "--config", p.Study+".sglang.yaml")
+	file := p.Study + ".sglang.yaml"
+	if c := p.Server.Container; c != nil { // the file is put where the container sees it
+		for _, w := range p.runWords() {
+			parts = append(parts, spell(w))
+		}
+		parts = append(parts, "-v", `"$PWD/`+file+`:/`+file+`:ro"`, quote(c.Image))
+		file = "/" + file
+	}
+	argv := append(withoutSim(p.Server.Command), "--config", file)
 	for _, w := range toWords(append(argv, beside...)) {
 		parts = append(parts, spell(w))
 	}

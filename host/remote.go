@@ -38,6 +38,7 @@ type Remote struct {
 	lease   string                           // token of the lease we hold, "" = none
 	heard   time.Time                        // when the machine was last heard, zero before
 	givenUp bool
+	joined  map[*Remote]struct{}                  // machines that are reached through this one
 	asking  map[*context.CancelCauseFunc]struct{} // of requests under way
 	ends    sync.WaitGroup
 }
@@ -140,6 +141,10 @@ func (r *Remote) Start(ctx context.Context, c Command) (Process, error) {
 		if left := r.call(last, "undo", processRef{Run: args.Run}, &struct{}{}); left != nil {
 			err = fmt.Errorf("%w; whether it was started is not known: %w", err, left)
 		}
+	}
+	var refused *wireError
+	if ctx.Err() == nil && errors.As(err, &refused) && refused.Kind == "" { // it was not started: nobody asks for its folder again
+		_ = r.call(ctx, "forget", processRef{Run: args.Run}, &struct{}{}) // if it stays, it is tidied away later
 	}
 	return nil, r.told("", err)
 }

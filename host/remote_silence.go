@@ -65,6 +65,27 @@ func (r *Remote) GiveUp() {
 	for cancel := range r.asking {
 		(*cancel)(ErrGivenUp)
 	}
+	for other := range r.joined {
+		other.GiveUp()
+	}
+}
+
+// join has GiveUp give up another machine, too, that is reached through this one; leave takes it off.
+func (r *Remote) join(other *Remote) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.joined == nil {
+		r.joined = map[*Remote]struct{}{}
+	}
+	r.joined[other] = struct{}{}
+	if r.givenUp {
+		other.GiveUp()
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.joined, other)
+	}
 }
 
 // asked is ctx for one request: GiveUp ends it, too. The returned function must be called.

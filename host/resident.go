@@ -49,6 +49,7 @@ type Resident struct {
 	Tail    string    `json:"tail,omitempty"`     // the end of that log
 	Argv    []string  `json:"argv,omitempty"`     // as it was started; holds secrets
 	Stopped bool      `json:"stopped,omitempty"`  // somebody stopped it
+	StopBy  string    `json:"stop_by,omitempty"`  // command that stops it, of one that has no keeper
 }
 
 // ErrOccupied is wrapped by Settle's error when another server of the name runs already.
@@ -63,6 +64,8 @@ const (
 // Stop is the command that ends the server and its keeper, on their host.
 func (r Resident) Stop() string {
 	switch {
+	case r.StopBy != "":
+		return r.StopBy
 	case r.Unit != "" && r.OwnUnit:
 		return "systemctl --user stop " + r.Unit
 	case r.Unit != "":

@@ -90,7 +90,11 @@ func (k *stay) run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			k.state.Stopped = true
-			return errors.Join(k.save(), sweepServer(context.WithoutCancel(ctx), string(k.folder)))
+			err := errors.Join(k.save(), sweepServer(context.WithoutCancel(ctx), string(k.folder)))
+			for _, name := range []string{"order", "keeper"} { // the order holds secrets
+				err = errors.Join(err, os.Remove(k.folder.path(name)))
+			}
+			return err
 		}
 		k.say("%v; it is started again in %s", err, wait)
 		if pause(ctx, wait) {

@@ -92,7 +92,7 @@ func (a *agent) awaitKeepers(ctx context.Context) {
 // removeIfEmpty removes the folder of the leases of a work folder, and that one, where nothing is left in them and clean has
 // taken the agent away. Otherwise they are needed again.
 func removeIfEmpty(leases string) {
-	if _, err := os.Lstat(filepath.Join(filepath.Dir(leases), "bin")); err == nil {
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(leases), "run")); err == nil {
 		return
 	}
 	if os.Remove(leases) == nil {

@@ -44,10 +44,12 @@ type Slurm struct {
 	cli  SlurmCLI
 	turn chan struct{} // held while the node is sought
 
-	mu   sync.Mutex
-	job  SlurmJob // as last seen; ID "" before there is one
-	node *Remote  // the connection to its node, nil before it had one
-	over chan struct{}
+	mu    sync.Mutex
+	job   SlurmJob // as last seen; ID "" before there is one
+	node  *Remote  // the connection to its node, nil before it had one
+	leave func()   // takes node off the login node, likewise
+	over  chan struct{}
+	left  func() // takes node off the login node, nil before
 }
 
 var _ Host = (*Slurm)(nil)
@@ -282,6 +284,10 @@ func (s *Slurm) connect(ctx context.Context, job SlurmJob) (*Remote, error) {
 		login: s.opts.Login, job: job, agent: s.opts.Agent, work: r.Work, ask: path.Join(slurmFolder(r.Work, r.Name), "ask"),
 	}
 	node := NewRemote(RemoteOptions{Link: link, Patience: s.opts.Patience, Clock: s.opts.Clock})
+	leave := func() {}
+	if login, ok := s.opts.Lessor.(*Remote); ok {
+		leave = login.join(node)
+	}
 	begin := time.Now()
 	for wait := slurmFirstLook; ; wait = min(2*wait, slurmLastLook) {
 		err := node.call(ctx, "ping", struct{}{}, &struct{}{})
@@ -289,11 +295,12 @@ func (s *Slurm) connect(ctx context.Context, job SlurmJob) (*Remote, error) {
 			break
 		}
 		if time.Since(begin) > slurmConnect || !pause(ctx, wait) {
+			leave()
 			return nil, errors.Join(err, node.Close())
 		}
 	}
 	s.mu.Lock()
-	s.node = node
+	s.node, s.leave = node, leave
 	s.mu.Unlock()
 	node.background(s.watch)
 	return node, nil

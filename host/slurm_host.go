@@ -194,10 +194,11 @@ func (s *Slurm) awaitEnd(ctx context.Context, job SlurmJob) error {
 // Close ends the connection to the node. The job, and what runs in it, goes on for SlurmOptions.Patience; see End.
 func (s *Slurm) Close() error {
 	s.mu.Lock()
-	node := s.node
+	node, leave := s.node, s.leave
 	s.mu.Unlock()
 	if node == nil {
 		return nil
 	}
+	leave()
 	return node.Close()
 }

@@ -161,6 +161,7 @@ func (p *slurmProcess) Forget(ctx context.Context) error {
 		defer done()
 		return p.remoteProcess.Forget(within)
 	}
-	_, err := p.slurm.command(ctx, "rm", "-rf", path.Dir(p.file("rc")))
+	// On a node that Slurm has lost the keeper may be about to write.
+	_, err := p.slurm.command(ctx, "sh", "-c", `for i in 1 2 3 4; do rm -rf "$1" 2>/dev/null && exit; sleep 1; done; rm -rf "$1"`, "sh", path.Dir(p.file("rc")))
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -46,9 +45,6 @@ type SSH struct {
 
 var _ Link = (*SSH)(nil)
 
-// sshLinks numbers the links of this process.
-var sshLinks atomic.Int64
-
 // envName is what a shell can export.
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -70,9 +66,10 @@ func NewSSH(opts SSHOptions) (*SSH, error) {
 		return nil, err
 	}
 	sweepSockets(dir, opts.Program)
-	return &SSH{
-		opts: opts, dir: dir, name: strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(sshLinks.Add(1), 10), forward: map[int]string{},
-	}, nil
+	// The number of this process alone may be that of a killed one whose control master still lives, or of one in
+	// another pid namespace: then ssh would take the way to another machine.
+	name := strconv.Itoa(os.Getpid()) + "-" + pidSpace() + newToken()[:4]
+	return &SSH{opts: opts, dir: dir, name: name, forward: map[int]string{}}, nil
 }
 
 // String is the address.

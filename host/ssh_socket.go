@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -39,7 +41,7 @@ func socketFolder() (string, error) {
 // privateFolder makes a folder that nobody else can read, write or have made.
 func privateFolder(dir string) error {
 	// The longest name in it is that of a forward; ssh reads % and : in paths as something else.
-	if len(dir)+len("/f4194304-99999-65535") > longestSocket || strings.ContainsAny(dir, "%: ") {
+	if len(dir)+len("/f4194304-0123abcd-65535") > longestSocket || strings.ContainsAny(dir, "%: ") {
 		return fmt.Errorf("%s: too long a name for sockets, or with characters that ssh would misread", dir)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -54,6 +56,14 @@ func privateFolder(dir string) error {
 		return fmt.Errorf("%s is not a private folder of this user: remove it", dir)
 	}
 	return nil
+}
+
+// pidSpace tells pid namespaces apart, in four characters: in a folder that is shared with a container a number that is
+// free here may be that of a living sgtune.
+func pidSpace() string {
+	name, _ := os.Readlink("/proc/self/ns/pid") // "" without /proc: then all are one
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:2])
 }
 
 // control is the socket of the control master.

@@ -25,11 +25,11 @@ func sweepSockets(dir, program string) {
 	if err != nil {
 		return
 	}
-	dismissed := map[int]bool{}
+	space, dismissed := pidSpace(), map[int]bool{}
 	for _, e := range list { // in order: a master before its forwards
-		number, _, ok := strings.Cut(strings.TrimLeft(e.Name(), "cf"), "-")
+		number, rest, ok := strings.Cut(strings.TrimLeft(e.Name(), "cf"), "-")
 		pid, err := strconv.Atoi(number)
-		if !ok || err != nil || syscall.Kill(pid, 0) == nil {
+		if !ok || err != nil || !strings.HasPrefix(rest, space) || syscall.Kill(pid, 0) == nil {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())

@@ -73,6 +73,11 @@ func maskServer(s sglang.Server) sglang.Server {
 		}
 		s.Env = env
 	}
+	if s.Container != nil {
+		c := *s.Container
+		c.Args = maskArgv(c.Args)
+		s.Container = &c
+	}
 	return s
 }
 

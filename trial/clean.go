@@ -131,7 +131,9 @@ func Reclaim(ctx context.Context, h host.Host, clock benchmark.Clock, marker str
 func names(list []host.Process) string {
 	words := make([]string, len(list))
 	for i, p := range list {
-		words[i] = "pid " + strconv.Itoa(p.ID().PID)
+		if words[i] = "pid " + strconv.Itoa(p.ID().PID); p.ID().Container != "" {
+			words[i] = "container " + p.ID().Container
+		}
 	}
 	return strings.Join(words, ", ")
 }

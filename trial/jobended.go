@@ -32,7 +32,6 @@ func endedByJob(f *Facts) (Verdict, bool) {
 		return v, true
 	case host.SlurmTimeLimit:
 		v.Cause, v.Advice = "job_time_limit", []string{adviceJobTime, adviceRerun}
-		innocent = fmt.Sprintf(", when the server had come to %s; nothing failed", v.Phase)
 	case host.SlurmCancelled, host.SlurmPreempted:
 		v.Cause = "operator_signal"
 	case host.SlurmDone:

@@ -16,7 +16,7 @@ func TestEndedByJob(t *testing.T) {
 		blames      Blame
 		text        string
 	}{
-		{"TIMEOUT", "aborted / job_time_limit", BlameNo, "when the server had come to decode; nothing failed"},
+		{"TIMEOUT", "aborted / job_time_limit", BlameNo, "ask for more with host.time_limit; nothing failed: the same configuration is run again"},
 		{"OUT_OF_MEMORY", "host_oom / cgroup_limit", BlameYes, "ask for more with host.memory"},
 		{"PREEMPTED", "aborted / operator_signal", BlameNo, "had to make way"},
 		{"CANCELLED", "aborted / operator_signal", BlameNo, "was cancelled"},

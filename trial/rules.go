@@ -44,7 +44,7 @@ func beforeLaunch(f *Facts) (Verdict, bool) {
 		v.Numbers = map[string]float64{"port": float64(f.Port)}
 		v.Text = fmt.Sprintf("port %d is already held by %s; free it or leave the port out of the study file", f.Port, f.Holder)
 	case EndNotStarted:
-		v.Text = "the server could not be started: " + f.Reason
+		v.Text = f.Reason // begins with errNotStarted
 	case EndHost:
 		v.Text = "the host could not be read: " + f.Reason
 	default:

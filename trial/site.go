@@ -32,6 +32,9 @@ type Site struct {
 // signals, and a controller that is down comes back.
 const siteTime = 2 * time.Minute
 
+// fateTime is how long Slurm is asked about the job of a server that lives, real time.
+const fateTime = 15 * time.Second
+
 // errNoSite is the end of a trial that has no machine.
 var errNoSite = errors.New("there is no machine for the trial")
 
@@ -72,7 +75,11 @@ func (a *attempt) fate(ctx context.Context) {
 	if !ok || a.site == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, siteTime)
+	limit := siteTime
+	if a.process != nil && a.exit.Alive {
+		limit = fateTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if job, over := h.Fate(ctx); over {
 		a.job = &job

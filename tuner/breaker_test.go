@@ -38,6 +38,29 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// Two launches in a row that fail before there is a server, as on a full disk of the host, stop the study after successes too:
+// the others would fail as quickly.
+func TestNoServerStops(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, smallStudy())
+	full := true
+	r.runner.script = func(row *trial.Trial) *trial.Verdict {
+		if !full || row.Number != 1 && row.Number < 3 {
+			return nil
+		}
+		return &trial.Verdict{Outcome: trial.EnvFault, Phase: sglang.PhaseLaunch, Cause: "unknown", Blames: trial.BlameNo, Text: "no space left on device"}
+	}
+	_, err := r.loop.Run(t.Context())
+	if !errors.Is(err, tuner.ErrBreaker) || !strings.Contains(err.Error(), "2 launches in a row failed before there was a server: no space left") || len(r.trials(t)) != 5 {
+		t.Fatalf("error %v after %d trials", err, len(r.trials(t)))
+	}
+	full = false
+	r.restart(t)
+	if v, err := r.loop.Run(t.Context()); err != nil || v == nil {
+		t.Errorf("with room again: %+v, %v", v, err)
+	}
+}
+
 func TestHostChangedStops(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, smallStudy())

@@ -138,6 +138,9 @@ func against(s *Study, in CheckInput, r *Report) []string {
 	if held := holders(f); len(held) > 0 && len(s.Before) == 0 {
 		out = append(out, "GPU memory is held by "+strings.Join(held, ", ")+", and there is no before: to free it")
 	}
+	if len(f.Residents) > 0 && len(s.Before) == 0 {
+		out = append(out, strings.Join(f.Residents, "; ")+", and there is no before: to do that")
+	}
 	if f.GPUFault != "" {
 		out = append(out, f.GPUFault)
 	}
@@ -181,6 +184,11 @@ func checkNotes(s *Study, in CheckInput) []string {
 	}
 	if f.GPUNote != "" && s.Host.Kind != HostSlurm {
 		out = append(out, "No GPU facts: "+strings.TrimPrefix(f.GPUNote, "no GPU facts: ")+". Trials will end \"release not verified\".")
+	}
+	for _, own := range f.Residents {
+		if len(s.Before) > 0 {
+			out = append(out, "Still running: "+own+". A before: that does not stop it leaves the host held.")
+		}
 	}
 	if f.Leftovers > 0 {
 		out = append(out, fmt.Sprintf("%d processes of an earlier run are still there; tune ends them first.", f.Leftovers))

@@ -47,7 +47,7 @@ func (l *Loop) handOver(ctx context.Context) error {
 	}
 	if len(running) > 0 {
 		if err := l.event(ctx, Event{Kind: "host", Text: fmt.Sprintf(
-			"an earlier run ended without cleaning up: reclaimed the host from trial %d; its configuration is launched again if the budget allows", running[0].Number)}); err != nil {
+			"an earlier run ended without cleaning up: reclaimed the host from %s; what it was to measure is launched again if the budget allows", numbers(running))}); err != nil {
 			return err
 		}
 	}
@@ -84,6 +84,18 @@ func (l *Loop) handOver(ctx context.Context) error {
 	}
 	l.facts = facts
 	return l.owe(ctx)
+}
+
+// numbers names trials: "trial 3", "trials 3, 4".
+func numbers(h History) string {
+	var all []string
+	for _, t := range h {
+		all = append(all, fmt.Sprint(t.Number))
+	}
+	if len(all) == 1 {
+		return "trial " + all[0]
+	}
+	return "trials " + strings.Join(all, ", ")
 }
 
 func (l *Loop) before(ctx context.Context) error {

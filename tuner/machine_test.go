@@ -110,3 +110,20 @@ func TestOwnServerHoldsTheHost(t *testing.T) {
 		t.Errorf("%d trials", n)
 	}
 }
+
+// check says it beforehand.
+func TestCheckNamesOwnServers(t *testing.T) {
+	t.Parallel()
+	own := "the server on port 30000 that sgtune launched when study night ended (pid 4711); to stop it: kill 4710"
+	for _, before := range [][]string{nil, {"kill", "4710"}} {
+		s := smallStudy()
+		s.Before = before
+		r := newRig(t, s)
+		r.host.facts.Residents = []string{own}
+		got := tuner.Check(s, tuner.CheckInput{Facts: r.host.facts, Now: r.clock.Now()})
+		against, note := strings.Contains(got.Verdict, own), slices.ContainsFunc(got.Notes, func(n string) bool { return strings.Contains(n, own) })
+		if against != (before == nil) || note != (before != nil) {
+			t.Errorf("with before: %v: %s, notes %q", before, got.Verdict, got.Notes)
+		}
+	}
+}

@@ -148,7 +148,7 @@ func TestFacts(t *testing.T) {
 	p := codedProblem()
 	p.History, p.Remaining, p.GPUGiB, p.PoolGB, p.Levels = []*trial.Trial{baselineTrial(p)}, 10, 95, 400, []int{40, 120}
 	p.Space = slices.DeleteFunc(p.Space, func(d Dimension) bool { return d.Name == chunkedSize || d.Name == hicacheSize || d.Name == maxRunning })
-	f := newCodedSpace(p).facts(p, 0, nil)
+	f := newCodedSpace(p).facts(p, len(p.History), nil)
 	want := map[physics.Role]float64{
 		physics.RoleHostPool: 0, physics.RoleChunk: 8192, physics.RoleMaxRunning: 2048, physics.RoleConservativeness: 1, physics.RoleGraphBS: 512,
 	}

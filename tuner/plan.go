@@ -183,10 +183,11 @@ func byStart(h History) History {
 // UntilText is budget.until for a person whose own clock is of zone here: on another machine it says both times.
 func (s *Study) UntilText(here *time.Location) string {
 	at := s.Budget.UntilAt
-	if at.IsZero() || at.In(here).Format("15:04") == s.Budget.Until {
+	at = at.In(here).Round(time.Minute)
+	if s.Budget.UntilAt.IsZero() || at.Format("15:04") == s.Budget.Until {
 		return s.Budget.Until
 	}
-	return fmt.Sprintf("%s on %s = %s here", s.Budget.Until, s.Host.Address, at.In(here).Format("15:04"))
+	return fmt.Sprintf("%s on %s = %s here", s.Budget.Until, s.Host.Address, at.Format("15:04"))
 }
 
 func median(d []time.Duration) time.Duration {

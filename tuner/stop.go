@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sgtune/benchmark"
+	"sgtune/sglang"
 	"sgtune/trial"
 )
 
@@ -62,14 +63,15 @@ func (l *Loop) mayGoOn(ctx context.Context) (History, error) {
 const breakerStrikes = 3
 
 // deadStrikes is how many launches in a row may end without a way to their server: the way is broken then,
-// whatever is launched, and each try costs a load.
+// whatever is launched, and each try costs a load. So many may also fail to start through no fault of theirs, as on
+// a full disk: the next ones would fail in seconds until the budget is used up.
 const deadStrikes = 2
 
 // breaker looks for a reason to give up among the trials of this run of the program (numbers from
 // first on: a person who repaired something and starts again gets a new chance). nil = go on.
 func breaker(h History, first int) error {
 	strikes := map[string]int{}
-	succeeded, dead := false, 0
+	succeeded, dead, unborn := false, 0, 0
 	for _, t := range h.Finished() {
 		succeeded = succeeded || counts(t)
 		if t.Number < first {
@@ -80,12 +82,16 @@ func breaker(h History, first int) error {
 		}
 		switch {
 		case interrupted(t):
+		case t.Verdict.Outcome == trial.EnvFault && t.Verdict.Phase == sglang.PhaseLaunch:
+			if unborn++; unborn >= deadStrikes {
+				return tripped("%d launches in a row failed before there was a server: %s; repair that, then run the study again", unborn, t.Verdict.Text)
+			}
 		case t.Verdict.Outcome == trial.Unreachable:
 			if dead++; dead >= deadStrikes {
 				return tripped("the server of %d launches in a row could not be reached: %s; repair the way to it, then run the study again", dead, t.Verdict.Text)
 			}
 		default:
-			dead = 0
+			dead, unborn = 0, 0
 		}
 		if t.State != trial.Failed || interrupted(t) || succeeded {
 			continue

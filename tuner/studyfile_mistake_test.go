@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 		{"simulated key on a local host", with("host: {kind: local, profile: kimi-8x96}\n"), "s.yaml:4:21: `host.profile` is for simulated hosts"},
 		{"gate", with("quality: {gate: {}}\n"), "`quality` with a gate is not in this version"},
 		{"rate", "server: {model: m}\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl, load: {rate: [1]}}\n", "`workload.load.rate` is not in this version, which has concurrency"},
-		{"container", "server: {model: m, container: {image: x}}\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl}\n", "`server.container` is not in this version"},
+		{"container", "server: {model: m, container: {image: x}}\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl}\n", "`server.container.runtime` is missing"},
 		{"study name", with("study: a/b\n"), "s.yaml:4:8: `study` cannot be `a/b`"},
 		{"long study name", with("study: " + strings.Repeat("x", 129) + "\n"), "`study` has 129 characters"},
 		{"docker", "server: {model: m, command: [docker, run, x]}\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl}\n", "s.yaml:1:29: `server.command` starts with docker: sgtune could not stop"},

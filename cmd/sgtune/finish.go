@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,25 +31,41 @@ var errNotUp = errors.New("did not come up")
 // finish is the launch of the server that stays.
 type finish struct {
 	*loopHost
-	settler
-	spec   host.ResidentSpec
+	steward
+	argv   []string
+	env    map[string]string
+	port   int
 	target benchmark.Target
 }
 
-// Launch implements tuner.Host: the server that stays after the study carries no trial marker, and a keeper starts it
-// again when it dies. It is done when one real token came. What runs already, from a sgtune that was killed at this very
-// step, is not started twice.
+// steward is who starts the server again when it dies.
+type steward interface {
+	// begin starts the server, or finds it when it runs already with the same words.
+	begin(ctx context.Context) (host.Resident, error)
+	// look tells how it is; false when it is not there any more.
+	look(ctx context.Context) (host.Resident, bool, error)
+	// end ends it for good.
+	end(ctx context.Context) error
+	// words say who the steward is and where the log is.
+	words(r host.Resident) (who, log string)
+}
+
+// Launch implements tuner.Host: the server that stays after the study carries no trial marker, and is started again when
+// it dies. It is done when one real token came. What runs already, from a sgtune that was killed at this very step, is
+// not started twice.
 func (h *loopHost) Launch(ctx context.Context, c sglang.Config) (string, error) {
 	s, ok := h.place.host.(settler)
 	if !ok || h.place.slurm != nil {
 		return "", fmt.Errorf("on %s no server can be left running", h.place.name)
 	}
-	f := &finish{loopHost: h, settler: s}
-	if err := f.prepare(c); err != nil {
+	f := &finish{loopHost: h}
+	f.prepare(c)
+	var err error
+	if f.steward, err = f.newSteward(s); err != nil {
 		return "", err
 	}
 	begun := h.place.clock.Now()
-	r, err := f.settle(ctx)
+	r, err := f.start(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -57,58 +74,70 @@ func (h *loopHost) Launch(ctx context.Context, c sglang.Config) (string, error) 
 		r, err = f.awaitToken(ctx, r)
 	}
 	if err != nil {
-		return "", f.failed(r, err)
+		_, log := f.words(r)
+		return "", fmt.Errorf("%s: %w; its log: %s", f.shown(), err, log)
 	}
-	return fmt.Sprintf("pid %d on port %d, ready: one token came after %s: %s; %s", r.Server.PID, r.Port,
+	return fmt.Sprintf("pid %d on port %d, ready: one token came after %s: %s; %s", r.Server.PID, f.port,
 		short(h.place.clock.Now().Sub(begun)), f.shown(), f.care(r)), nil
 }
 
 // prepare makes the command line: the user's own, without what trials add.
-func (f *finish) prepare(c sglang.Config) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find sgtune's own program: %w", err)
-	}
-	port := f.study.Port
-	if port == 0 {
-		port = defaultPort
+func (f *finish) prepare(c sglang.Config) {
+	f.port = f.study.Port
+	if f.port == 0 {
+		f.port = defaultPort
 	}
 	argv, placed := f.server.Argv(c), f.study.Port == 0
 	for i, word := range argv {
 		if strings.Contains(word, "{port}") {
-			argv[i], placed = strings.ReplaceAll(word, "{port}", strconv.Itoa(port)), true
+			argv[i], placed = strings.ReplaceAll(word, "{port}", strconv.Itoa(f.port)), true
 		}
 	}
 	if !placed {
-		argv = append(argv, "--port", strconv.Itoa(port))
+		argv = append(argv, "--port", strconv.Itoa(f.port))
 	}
-	f.spec = host.ResidentSpec{
-		Name: f.study.Name, Command: host.Command{Argv: argv, Env: f.server.Environ(c)}, Port: port, Secrets: f.place.secrets, Keeper: []string{self, "stay"},
-	}
-	return nil
+	f.argv, f.env = argv, f.server.Environ(c)
 }
 
-// settle starts the server, unless it runs already or its port is somebody else's.
-func (f *finish) settle(ctx context.Context) (host.Resident, error) {
-	list, err := f.Residents(ctx)
-	if err != nil {
-		return host.Resident{}, err
+// newSteward picks who keeps the server: a container's runtime, or a keeper of ours.
+func (f *finish) newSteward(s settler) (steward, error) {
+	if f.study.Server.Container != nil {
+		return &containerSteward{finish: f}, nil
 	}
-	if !slices.ContainsFunc(list, func(r host.Resident) bool { return r.Name == f.spec.Name }) {
-		end, err := f.place.host.Reach(ctx, f.spec.Port)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find sgtune's own program: %w", err)
+	}
+	return &keeperSteward{settler: s, finish: f, spec: host.ResidentSpec{
+		Name: f.study.Name, Command: host.Command{Argv: f.argv, Env: f.env}, Port: f.port, Secrets: f.place.secrets, Keeper: []string{self, "stay"},
+	}}, nil
+}
+
+// start starts the server, unless it runs already or its port is somebody else's.
+func (f *finish) start(ctx context.Context) (host.Resident, error) {
+	r, there, err := f.look(ctx)
+	if err != nil {
+		return r, err
+	}
+	if !there {
+		end, err := f.place.host.Reach(ctx, f.port)
 		if err != nil {
-			return host.Resident{}, err
+			return r, err
 		}
 		if end.Listening { // its answers would be taken for those of the server started here
-			return host.Resident{}, fmt.Errorf("port %d is held by another process (pid %v), nothing was started", f.spec.Port, end.Owners)
+			return r, fmt.Errorf("port %d is held by another process (pid %v), nothing was started", f.port, end.Owners)
 		}
 	}
-	return f.Settle(ctx, f.spec)
+	if there && (!slices.Equal(r.Argv, f.argv) || r.StopBy == "" && !r.Kept) {
+		return r, fmt.Errorf("the server that sgtune launched when study %s ended before still runs, with other flags or without its keeper; to stop it: %s",
+			f.study.Name, f.place.machine(f.study)(r.Stop()))
+	}
+	return f.begin(ctx)
 }
 
 // reach is the way to the server.
 func (f *finish) reach(ctx context.Context, c sglang.Config) (benchmark.Target, error) {
-	end, err := f.place.host.Reach(ctx, f.spec.Port)
+	end, err := f.place.host.Reach(ctx, f.port)
 	if err != nil {
 		return benchmark.Target{}, err
 	}
@@ -117,19 +146,21 @@ func (f *finish) reach(ctx context.Context, c sglang.Config) (benchmark.Target, 
 
 // awaitToken waits until the server gives a token, within the study's ready_timeout.
 func (f *finish) awaitToken(ctx context.Context, r host.Resident) (host.Resident, error) {
-	before := r.Starts
+	before, missing := r.Starts, 0
 	limit := f.place.clock.After(f.study.ReadyTimeout)
 	for {
 		err := f.token(ctx)
-		list, told := f.Residents(ctx)
-		i := slices.IndexFunc(list, func(one host.Resident) bool { return one.Name == f.spec.Name })
+		now, there, told := f.look(ctx)
 		switch {
 		case told != nil:
 			return r, told
-		case i < 0:
+		case there:
+			r, missing = now, 0
+		case missing < 2: // a runtime may be about to start it again
+			missing++
+		default:
 			return r, fmt.Errorf("%w: somebody stopped it", errNotUp)
 		}
-		r = list[i]
 		if died := r.Starts - before; err == nil && died == 0 || err == nil && r.Server.PID > 0 {
 			return r, f.ours(ctx, r)
 		} else if died >= mostDeaths || died == mostDeaths-1 && r.Server.PID == 0 {
@@ -161,30 +192,26 @@ func (f *finish) token(ctx context.Context) error {
 
 // ours makes sure that the token came from the server that was launched, where that can be read.
 func (f *finish) ours(ctx context.Context, r host.Resident) error {
-	end, err := f.place.host.Reach(ctx, f.spec.Port)
+	end, err := f.place.host.Reach(ctx, f.port)
 	if err != nil {
 		return err
 	}
-	if len(end.Owners) > 0 && !slices.ContainsFunc(end.Owners, func(pid int) bool { return slices.Contains(r.PIDs, pid) }) {
-		return fmt.Errorf("port %d is answered by another process (pid %v); %s", f.spec.Port, end.Owners, f.care(r))
+	if len(end.Owners) > 0 && len(r.PIDs) > 0 && !slices.ContainsFunc(end.Owners, func(pid int) bool { return slices.Contains(r.PIDs, pid) }) {
+		return fmt.Errorf("port %d is answered by another process (pid %v); %s", f.port, end.Owners, f.care(r))
 	}
 	return nil
 }
 
 // giveUp ends a server that dies over and over before it is ready.
 func (f *finish) giveUp(ctx context.Context, r host.Resident) error {
-	err := fmt.Errorf("%w: it died %s, last with %s; it was given up", errNotUp, count(mostDeaths, "time"), r.Ended)
+	err := fmt.Errorf("%w: it died %s, last with %s; it was given up", errNotUp, count(mostDeaths, "time"), cmp.Or(r.Ended, "a status that is not known"))
 	if last := lastLine(r.Tail); last != "" {
 		err = fmt.Errorf("%w; its last words: %s", err, maskText(last, f.place.secrets))
 	}
-	if left := f.Dismiss(context.WithoutCancel(ctx), r.Name); left != nil {
+	if left := f.end(context.WithoutCancel(ctx)); left != nil {
 		err = fmt.Errorf("%w, but %w", err, left)
 	}
 	return err
-}
-
-func (f *finish) failed(r host.Resident, err error) error {
-	return fmt.Errorf("%s: %w; its log is %s", f.shown(), err, f.logOf(r))
 }
 
 // lastLine is the last line of a log that the server wrote itself.
@@ -199,25 +226,48 @@ func lastLine(text string) string {
 }
 
 func (f *finish) shown() string {
-	return maskText(strings.Join(f.spec.Command.Argv, " "), f.place.secrets)
+	return maskText(strings.Join(f.argv, " "), f.place.secrets)
 }
 
 // care says who keeps the server running, how to stop it, and where its log is.
 func (f *finish) care(r host.Resident) string {
-	who := fmt.Sprintf("a keeper (pid %d)", r.Keeper.PID)
-	if r.Unit != "" {
-		who = "systemd's unit " + r.Unit
-	}
-	text := fmt.Sprintf("%s starts it again when it dies, until the machine is restarted; to stop it: %s; log: %s", who, f.place.machine(f.study)(r.Stop()), f.logOf(r))
-	if r.NoUnit != "" {
-		text += "; it is no unit of systemd, because " + r.NoUnit
-	}
-	return text
+	who, log := f.words(r)
+	return fmt.Sprintf("%s; to stop it: %s; log: %s", who, f.place.machine(f.study)(r.Stop()), log)
 }
 
-func (f *finish) logOf(r host.Resident) string {
-	if f.place.remote != nil {
-		return f.study.Host.Address + ":" + r.Log
+// keeperSteward has our own keeper see to the server, as a unit of systemd where that may be.
+type keeperSteward struct {
+	settler
+	*finish
+	spec host.ResidentSpec
+}
+
+func (k *keeperSteward) begin(ctx context.Context) (host.Resident, error) {
+	return k.Settle(ctx, k.spec)
+}
+
+func (k *keeperSteward) look(ctx context.Context) (host.Resident, bool, error) {
+	list, err := k.Residents(ctx)
+	i := slices.IndexFunc(list, func(r host.Resident) bool { return r.Name == k.spec.Name })
+	if err != nil || i < 0 {
+		return host.Resident{}, false, err
 	}
-	return r.Log
+	return list[i], true, nil
+}
+
+func (k *keeperSteward) end(ctx context.Context) error { return k.Dismiss(ctx, k.spec.Name) }
+
+func (k *keeperSteward) words(r host.Resident) (who, log string) {
+	who = fmt.Sprintf("a keeper (pid %d) starts it again when it dies, until the machine is restarted", r.Keeper.PID)
+	if r.Unit != "" {
+		who = "systemd's unit " + r.Unit + " starts it again when it dies, until the machine is restarted"
+	}
+	if r.NoUnit != "" {
+		who += "; it is no unit of systemd, because " + r.NoUnit
+	}
+	log = r.Log
+	if k.place.remote != nil {
+		log = k.study.Host.Address + ":" + r.Log
+	}
+	return who, log
 }

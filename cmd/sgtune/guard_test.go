@@ -35,6 +35,24 @@ func TestGuardCommandRefuses(t *testing.T) {
 	}
 }
 
+// TestGuardJob: what is asked for on standard input is answered on standard output, in lines of JSON.
+func TestGuardJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ job, want string }{
+		{"", `{"problem":"guard: read the job: EOF"}`},
+		{`{"folder": "/nowhere/at/all", "scale": 1}`, `{"problem":"guard: open /nowhere/at/all/lock: no such file or directory"}`},
+		{`{"folder": "` + t.TempDir() + `"}`, `{"problem":"guard: a clock that runs 0 times as fast as ours"}`},
+		{`{"folder": "` + t.TempDir() + `", "scale": 1}`, "{}\n" + `{"problem":"guard: read which process to watch: EOF"}`}, // and no marker by which to look for it
+	} {
+		guard := exec.CommandContext(t.Context(), os.Args[0], "guard", "--job")
+		guard.Stdin = strings.NewReader(c.job)
+		out, err := guard.Output()
+		if err == nil || strings.TrimSpace(string(out)) != c.want {
+			t.Errorf("%s: %s, %v", c.job, out, err)
+		}
+	}
+}
+
 // TestGuardCommand ends a server whose time is up.
 func TestGuardCommand(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	testscript.Main(m, map[string]func(){"sgtune": main})
+	testscript.Main(m, map[string]func(){"sgtune": pretended, "sgtune-agent": agentMain})
 }
 
 // TestScript runs the command line as a person does; each script under testdata/script is one story.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sgtune/sglang"
+	"sgtune/trial"
 	"sgtune/tuner"
 )
 
@@ -198,5 +201,24 @@ func TestNotifyFails(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestUncleanIsTold: a host that cannot be cleaned before --fresh is told like any other dirty one.
+func TestUncleanIsTold(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	n := &night{study: &tuner.Study{Name: "night", Finish: tuner.Finish{Notify: []tuner.Notify{{Run: []string{"sh", "-c", `echo "$SGTUNE_KIND: $SGTUNE_TEXT" >"$0"`, told}}}}}}
+	if err := n.tellUnclean(t.Context(), errors.New("the link is down")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(told); err == nil {
+		t.Error("told of a host that is not known to be dirty")
+	}
+	if err := n.tellUnclean(t.Context(), fmt.Errorf("pid 99 lives: %w", trial.ErrDirtyHost)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(told); err != nil || !strings.HasPrefix(string(text), "dirty_host: study night was not begun anew: pid 99 lives") {
+		t.Errorf("%q, %v", text, err)
 	}
 }

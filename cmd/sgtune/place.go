@@ -100,7 +100,7 @@ func (p *place) facts(ctx context.Context, s *tuner.Study) (tuner.HostFacts, err
 		Name: p.name, MemTotal: u.MemTotal, MemAvailable: u.MemAvailable, CgroupHeadroom: u.CgroupHeadroom,
 		GPUNote: u.GPUNote, Leftovers: u.Processes, BootID: u.BootID, Kernel: u.Kernel,
 	}
-	stay, err := p.residents(ctx)
+	stay, err := p.residents(ctx, s)
 	if err != nil {
 		return f, err
 	}

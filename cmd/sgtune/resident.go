@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ var (
 type residents []host.Resident
 
 // residents asks the host; none where no server can be left running.
-func (p *place) residents(ctx context.Context) (residents, error) {
+func (p *place) residents(ctx context.Context, study *tuner.Study) (residents, error) {
 	s, ok := p.host.(settler)
 	if !ok {
 		return nil, nil
@@ -33,6 +34,12 @@ func (p *place) residents(ctx context.Context) (residents, error) {
 	list, err := s.Residents(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for servers that sgtune left running: %w", err)
+	}
+	if study.Server.Container != nil {
+		in := &containerSteward{&finish{loopHost: &loopHost{place: p, study: study}, port: cmp.Or(study.Port, defaultPort)}}
+		if r, there, err := in.look(ctx); err == nil && there { // a runtime's trouble is told where it is needed
+			list = append(list, r)
+		}
 	}
 	return list, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,24 +55,28 @@ func cut(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// statusLines says what happens now, the best so far, what comes next and when the study ends, whether the
-// host itself changed, and the last failure, each on a line of its own.
+// statusLines says what happens now (a line for each trial that runs), the best so far, what comes next and when the
+// study ends, whether the host itself changed, and the last failure, each on a line of its own.
 func (t *terminal) statusLines() []string {
-	lines := []string{t.nowText(), t.bestText(), t.nextText(), t.status.Drift.Text(), t.failureText()}
+	lines := append(t.nowTexts(), t.bestText(), t.nextText(), t.status.Drift.Text(), t.failureText())
 	return slices.DeleteFunc(lines, func(s string) bool { return s == "" })
 }
 
-// nowText is the running trial, its step's elapsed and expected time, and what it does.
-func (t *terminal) nowText() string {
-	tr := t.current
-	if tr == nil {
-		return t.label() + "choosing what comes next"
+// nowTexts are the running trials, each with its step's elapsed and expected time, and what it does.
+func (t *terminal) nowTexts() []string {
+	if len(t.current) == 0 {
+		return []string{t.label() + "choosing what comes next"}
 	}
-	role := string(tr.Role)
-	if tr.Role == trial.RoleConfirm {
-		role = "confirmation"
+	var lines []string
+	for _, n := range slices.Sorted(maps.Keys(t.current)) {
+		tr := t.current[n]
+		role := string(tr.Role)
+		if tr.Role == trial.RoleConfirm {
+			role = "confirmation"
+		}
+		lines = append(lines, fmt.Sprintf("%s%s, trial %d%s", t.label(), role, n, t.stepText(tr)))
 	}
-	return fmt.Sprintf("%s%s, trial %d%s", t.label(), role, tr.Number, t.stepText(tr))
+	return lines
 }
 
 func (t *terminal) label() string {
@@ -90,15 +95,15 @@ var stepWords = map[trial.Step]string{
 }
 
 func (t *terminal) stepText(tr *trial.Trial) string {
-	p := t.heard
-	if p.Number != tr.Number || p.Step != tr.Step || p.Text == "" {
+	p := t.heard[tr.Number]
+	if p.Step != tr.Step || p.Text == "" {
 		text := stepWords[tr.Step]
 		if text == "" {
 			text = string(tr.Step)
 		}
 		return ": " + text
 	}
-	text := ", " + short(p.Elapsed+t.now().Sub(t.heardAt))
+	text := ", " + short(p.Elapsed+t.now().Sub(p.at))
 	switch learnt := t.learnt(tr); {
 	case learnt > 0:
 		text += " of about " + short(learnt)
@@ -199,8 +204,10 @@ func (t *terminal) toGo() (search, confirm int) {
 	p := t.status.Plan
 	confirm = p.ToConfirm()
 	if t.over {
-		if t.current != nil && t.current.Role == trial.RoleConfirm {
-			confirm = max(0, confirm-1)
+		for _, tr := range t.current {
+			if tr.Role == trial.RoleConfirm {
+				confirm = max(0, confirm-1)
+			}
 		}
 		return 0, confirm
 	}
@@ -208,7 +215,7 @@ func (t *terminal) toGo() (search, confirm int) {
 }
 
 // end is when the study will have its verdict, the zero time when that is not known. The plan leaves
-// the running search trial out: it is launched already.
+// running search trials out: they are launched already.
 func (t *terminal) end() time.Time {
 	p := t.status.Plan
 	n, _ := t.toGo()
@@ -217,10 +224,11 @@ func (t *terminal) end() time.Time {
 		return time.Time{}
 	case t.over:
 		return p.Now.Add(p.Reserve())
-	case t.status.Next != nil:
-		n++
 	}
-	end := p.Now.Add(time.Duration(n)*p.Search + p.Reserve())
+	end := p.Now.Add(p.Searching(n) + p.Reserve())
+	if t.status.Next != nil || t.status.Running > 0 {
+		end = end.Add(p.Search)
+	}
 	if !p.Deadline.IsZero() && end.After(p.Deadline) {
 		return p.Deadline
 	}

@@ -26,9 +26,8 @@ type terminal struct {
 	db    string // of the commands that are shown
 
 	status  tuner.Status
-	current *trial.Trial // running, nil between trials
-	heard   trial.Progress
-	heardAt time.Time // host time of heard
+	current map[int]*trial.Trial // those that run, by number
+	heard   map[int]heard        // what they last said of themselves
 	shown   map[int]trial.State
 	said    map[string]bool // reasons told in full
 	rejects map[string]int  // refusals by rule
@@ -40,12 +39,18 @@ type terminal struct {
 	ended chan struct{}
 }
 
+// heard is a progress report and when it came, host time.
+type heard struct {
+	trial.Progress
+	at time.Time
+}
+
 // newTerminal shows a study on out. A live one redraws its status lines until Close.
 func newTerminal(out io.Writer, live, asJSON bool, study *tuner.Study, db string, now func() time.Time) *terminal {
 	return &terminal{
 		out: out, live: live && !asJSON, json: asJSON, now: now, study: study, db: db,
-		size:  func() (int, int) { return 100, 40 },
-		shown: map[int]trial.State{}, said: map[string]bool{}, rejects: map[string]int{},
+		size:    func() (int, int) { return 100, 40 },
+		current: map[int]*trial.Trial{}, heard: map[int]heard{}, shown: map[int]trial.State{}, said: map[string]bool{}, rejects: map[string]int{},
 	}
 }
 
@@ -125,28 +130,32 @@ func (t *terminal) Saved(tr *trial.Trial) {
 		return
 	}
 	t.over = t.over || tr.Role == trial.RoleConfirm
-	t.current = nil
 	switch {
 	case tr.State == trial.Running:
 		row := *tr // the runner goes on changing its own
-		t.current = &row
+		t.current[tr.Number] = &row
 		if was != trial.Running {
 			t.lines(clock(t.now())+"  "+t.beginText(tr), t.whyText(tr))
 		}
-	case tr.State.Finished() && was != tr.State:
+	case tr.State.Finished():
+		delete(t.current, tr.Number)
+		delete(t.heard, tr.Number)
+		if was == tr.State {
+			break
+		}
 		t.lines(clock(t.now()) + "  " + t.resultText(tr))
 	}
 	t.draw()
 }
 
-// Progress takes note of what the running trial does.
+// Progress takes note of what a running trial does.
 func (t *terminal) Progress(p trial.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.heard.Number == p.Number && t.heard.Step == p.Step && p.Window == nil {
-		p.Window = t.heard.Window
+	if was := t.heard[p.Number]; was.Step == p.Step && p.Window == nil {
+		p.Window = was.Window
 	}
-	t.heard, t.heardAt = p, t.now()
+	t.heard[p.Number] = heard{p, t.now()}
 	t.draw()
 }
 

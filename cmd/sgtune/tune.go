@@ -251,7 +251,8 @@ func (n *night) startFresh(ctx context.Context) error {
 	}
 	defer func() { _ = release() }()
 	if err := where.recover(ctx, n.study.Name, running(trials), n.db); err != nil {
-		return failf(exitHost, "clean up after the earlier %s: %w", n.study.Name, err)
+		err = fmt.Errorf("clean up after the earlier %s: %w", n.study.Name, err)
+		return failf(exitHost, "%w", errors.Join(err, n.tellUnclean(ctx, err)))
 	}
 	name, err := n.db.Retire(ctx, n.study.Name)
 	if err != nil {

@@ -203,7 +203,13 @@ func TestRuntimeAway(t *testing.T) {
 	}
 	for i := range 20000 {
 		if line := fmt.Sprint("line ", i); count[line] != 1 {
-			t.Fatalf("%q is there %d times, of %d lines", line, count[line], len(count))
+			var odd []string
+			for l := range count {
+				if !slices.Contains(strings.Fields(l), "line") || len(strings.Fields(l)) != 2 {
+					odd = append(odd, l)
+				}
+			}
+			t.Fatalf("%q is there %d times, of %d lines; odd ones: %q", line, count[line], len(count), odd)
 		}
 	}
 }

@@ -104,7 +104,6 @@ func newNight(t *testing.T, name, address string, edit func(string) string) *nig
 			n.tell()
 		}
 		n.sweep()
-		_ = exec.Command("cp", "-r", n.dir, "/tmp/r8/A/keep/").Run() // DEBUG
 		_ = os.RemoveAll(n.dir)
 	})
 	return n

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -58,26 +59,8 @@ func TestStudyOverCutLink(t *testing.T) {
 // inLevel waits until a trial is in the middle of its load level.
 func (n *night) inLevel(r *tuning, number int) {
 	n.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		select {
-		case <-r.ended:
-			n.t.Fatalf("it ended with %d before trial %d was measured:\n%s", r.code, number, n.text(r))
-		default:
-		}
-		db := n.open()
-		if db == nil {
-			continue
-		}
-		found := 0
-		// It fails as long as there are no tables.
-		_ = db.QueryRow(`SELECT count(*) FROM trials WHERE number = ? AND state = 'running' AND step = 'measure'`, number).Scan(&found)
-		_ = db.Close()
-		if found == 1 {
-			time.Sleep(1500 * time.Millisecond)
-			return
-		}
-	}
-	n.t.Fatalf("trial %d was not measured:\n%s", number, n.text(r))
+	n.awaitRow(r, `number = ? AND step = 'measure'`, number)
+	time.Sleep(1500 * time.Millisecond)
 }
 
 // allWell checks that a study came to its verdict with this many launches, none of them in vain.
@@ -106,7 +89,7 @@ func TestStudyThroughJump(t *testing.T) {
 
 // TestStudyOnFullDisk: the host's disk fills up while a trial runs. The study says so and ends; with room again it goes on.
 func TestStudyOnFullDisk(t *testing.T) {
-	n := newNight(t, "full", "gpu-study", shortStudy)
+	n := newNight(t, "full", "gpu-study", func(text string) string { return strings.Replace(shortStudy(text), "trials: 2", "trials: 3", 1) })
 	run := n.work() + "/run"
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
@@ -121,17 +104,49 @@ func TestStudyOnFullDisk(t *testing.T) {
 	})
 	r := n.start()
 	n.inLevel(r, 0)
-	filler := run + "/filler"
-	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); err == nil {
-		t.Error("the disk is not full")
-	}
+	stop := fill(t, run+"/filler")
 	n.await(r, 3*time.Minute)
-	t.Logf("exit %d\n%s", r.code, n.text(r))
-	if err := os.Remove(filler); err != nil {
+	if text := n.text(r); r.code != 1 || !strings.Contains(text, "2 launches in a row failed before there was a server") || !strings.Contains(text, "no space left") {
+		t.Errorf("exit %d\n%s", r.code, text)
+	}
+	n.whole()
+	stop()
+	before := n.sums()
+	n.finish(n.start())
+	s := n.show()
+	kept(t, before, n.sums())
+	if s.State != "complete" || s.Verdict.Answer == "" {
+		t.Errorf("state %s, answer %q; want complete, an answer", s.State, s.Verdict.Answer)
+	}
+	n.nothingLeft()
+}
+
+// fill takes all room that there is around a file, and whatever becomes free, until the returned function gives it back.
+func fill(t *testing.T, path string) (giveBack func()) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	again := n.start()
-	n.finish(again)
-	t.Logf("%s", n.text(again))
-	n.nothingLeft()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for piece := make([]byte, 4096); ; time.Sleep(10 * time.Millisecond) {
+			for err = nil; err == nil; {
+				_, err = f.Write(piece)
+			}
+			select {
+			case <-quit:
+				return
+			default:
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+		if err := errors.Join(f.Close(), os.Remove(path)); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	_ "github.com/mattn/go-sqlite3" // rows are compared as they are stored
 )
@@ -91,6 +92,30 @@ func (n *night) open() *sql.DB {
 		n.t.Fatal(err)
 	}
 	return db
+}
+
+// awaitRow waits for a running trial that satisfies the condition.
+func (n *night) awaitRow(r *tuning, condition string, args ...any) {
+	n.t.Helper()
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-r.ended:
+			n.t.Fatalf("it ended with %d before a trial was there with %s %v:\n%s", r.code, condition, args, n.text(r))
+		default:
+		}
+		db := n.open()
+		if db == nil {
+			continue
+		}
+		found := 0
+		// It fails as long as there are no tables.
+		_ = db.QueryRow(`SELECT count(*) FROM trials WHERE state = 'running' AND `+condition, args...).Scan(&found)
+		_ = db.Close()
+		if found > 0 {
+			return
+		}
+	}
+	n.t.Fatalf("no trial with %s %v in five minutes:\n%s", condition, args, n.text(r))
 }
 
 // whole checks that the database survived.

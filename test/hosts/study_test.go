@@ -37,11 +37,10 @@ func TestStudyOverSSH(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNight(t, name, "gpu-study", nil)
 			sums := map[int]string{}
-			for range kills {
-				n.killAfter(time.Duration(random.Float64()*float64(took)/float64(kills)), sums)
+			for k := range kills {
+				n.killAt(randomInstant(random, len(want.Trials), took, k, kills), sums)
 			}
-			r := n.start()
-			n.finish(r)
+			n.finish(n.start())
 			got := n.show()
 			sameAnswer(t, want, got)
 			kept(t, sums, n.sums())
@@ -52,16 +51,36 @@ func TestStudyOverSSH(t *testing.T) {
 	}
 }
 
-// killAfter runs the study and kills sgtune after d. Rows finished before stay as they were; sums are added to.
-func (n *night) killAfter(d time.Duration, sums map[int]string) {
+// instant is a moment in the life of a study: so long after a trial was begun.
+type instant struct {
+	trial int // -1: after the program was started
+	after time.Duration
+}
+
+// randomInstant picks the instant of kill k of kills in a study that undisturbed has so many launches and takes so long. It is never in the
+// last launch: the study would be over at times, on a machine with other work.
+func randomInstant(random *rand.Rand, launches int, took time.Duration, k, kills int) instant {
+	share := (launches - 1) / kills
+	number := k*share + random.IntN(share)
+	if k == 0 && number == 0 && random.IntN(2) == 0 {
+		number = -1
+	}
+	return instant{trial: number, after: time.Duration(random.Float64() * float64(took) / float64(launches))}
+}
+
+// killAt runs the study and kills sgtune at an instant. Rows finished before stay as they were; sums are added to.
+func (n *night) killAt(at instant, sums map[int]string) {
 	n.t.Helper()
 	r := n.start()
+	if at.trial >= 0 {
+		n.awaitRow(r, `number >= ?`, at.trial)
+	}
 	select {
 	case <-r.ended:
-	case <-time.After(d):
+	case <-time.After(at.after):
 	}
 	if !r.kill() {
-		n.t.Fatalf("it ended before it was to be killed, after %s:\n%s", d, n.text(r))
+		n.t.Fatalf("it ended before it was to be killed, %s after trial %d was begun:\n%s", at.after, at.trial, n.text(r))
 	}
 	n.whole()
 	now := n.sums()
@@ -69,7 +88,7 @@ func (n *night) killAfter(d time.Duration, sums map[int]string) {
 	for number, sum := range now {
 		sums[number] = sum
 	}
-	n.t.Logf("killed after %s, %d rows finished, in step %s", d.Round(100*time.Millisecond), len(now), n.step())
+	n.t.Logf("killed %s after trial %d was begun (-1: the program), %d rows finished, in step %s", at.after.Round(100*time.Millisecond), at.trial, len(now), n.step())
 }
 
 // step is where the running trial stands.

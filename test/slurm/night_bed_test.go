@@ -30,6 +30,7 @@ host:
   time_limit: 20m
   work_dir: @WORK
   tuner_gone: 2m
+  parallel: 2
 sampler: grid
 space:
   max-running-requests: {values: [2, 3, 4, 6, 8, 40]}
@@ -223,14 +224,17 @@ func (s shown) finished() map[int]string {
 }
 
 // jobs are the numbers of the study's jobs that have not ended.
-func (n *night) jobs() []string {
+func (n *night) jobs() []string { return n.jobsOf("") }
+
+// jobsOf is jobs for those whose name goes on after the study's in that way.
+func (n *night) jobsOf(rest string) []string {
 	out, err := exec.Command("squeue", "-h", "-o", "%i %j").Output()
 	if err != nil {
 		return nil
 	}
 	var ids []string
 	for line := range strings.Lines(string(out)) {
-		if id, name, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "sgtune-"+n.name+".") {
+		if id, name, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "sgtune-"+n.name+"."+rest) {
 			ids = append(ids, id)
 		}
 	}

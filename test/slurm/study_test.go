@@ -148,7 +148,7 @@ func (n *night) serving(number int) (id string) {
 	n.t.Helper()
 	eventually(n.t, fmt.Sprintf("trial %d is measured", number), 2*time.Minute, func() bool {
 		log, _ := os.ReadFile(n.path(fmt.Sprintf("sgtune.files/%s/%d/server.log", n.name, number)))
-		jobs := n.jobs()
+		jobs := n.jobsOf(fmt.Sprintf("%d.", number))
 		if !strings.Contains(string(log), "Decode batch") || len(jobs) != 1 {
 			return false
 		}
