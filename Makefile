@@ -5,12 +5,13 @@ GO ?= go
 FUZZTIME ?= 5s
 SGLANG_CPU ?= $(HOME)/.cache/sgtune-sglang-cpu
 AGENT_DIR ?= internal/agent/bin
+CONTAINERS ?= try
 SHA256SUM ?= $(shell command -v sha256sum >/dev/null && echo sha256sum || echo shasum -a 256)
 export CGO_ENABLED = 1
 
-# make test-long  five quickstart nights, whose last output is kept in docs/nights.txt, and twenty nights of each study in
-#                 virtual time (docs/search-nights.md)
-.PHONY: build agent test check test-all test-nights test-hosts test-slurm test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
+# make test-long  a thousand trials in one process by two samplers, five quickstart nights, whose last output is kept in
+#                 docs/nights.txt, and twenty nights of each study in virtual time (docs/search-nights.md)
+.PHONY: build agent test check test-all test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
 build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
 
@@ -62,6 +63,10 @@ test-hosts:
 test-slurm:
 	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/slurm/
 
+# servers in containers: SGTUNE_CONTAINERS=podman demands a real runtime, try takes a fake one where there is none and says so
+test-containers:
+	SGTUNE_CONTAINERS=$(CONTAINERS) $(GO) test -timeout 15m -v ./test/containers/
+
 # the load generator against a mock server that counts what really happened
 test-replay:
 	$(GO) test -timeout 10m -v ./test/replay/
@@ -78,7 +83,7 @@ test-sglang:
 
 # the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/slurm' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/slurm' -e '/test/containers' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
 	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
@@ -87,10 +92,11 @@ test-long:
 	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run 'TestQuickstart|TestNightAgrees' ./test/nights/
 	SGTUNE_TRIALS=1000 SGTUNE_SAMPLERS='random physics' $(GO) test -timeout 3h -v -run TestEndurance ./test/nights/
 	SGTUNE_TESTBED=required SGTUNE_KILLS=10 SGTUNE_LONG=1 $(GO) test -timeout 90m -v -run 'TestStudyOver' ./test/hosts/
+	SGTUNE_TESTBED=required SGTUNE_KILLS=10 $(GO) test -timeout 90m -v -run 'TestStudyOver' ./test/slurm/
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	test/diagnose-speed.sh
 
-test-all: test-nights test-hosts test-slurm test-replay test-search test-sglang test-rest
+test-all: test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-rest
 
 clean:
 	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS

@@ -3,6 +3,7 @@ package export_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -351,4 +352,37 @@ func FuzzShellQuoting(f *testing.F) {
 			t.Errorf("yaml: got %q, want %q", got, text)
 		}
 	})
+}
+
+// TestContainer: the script runs the runtime with the image and the user's arguments; the yaml names the image and says
+// how the file gets into the container.
+func TestContainer(t *testing.T) {
+	t.Parallel()
+	p := kimi()
+	p.Server.Env["HF_TOKEN"] = "${HF_TOKEN}"
+	p.Server.Container = &sglang.Container{Runtime: "docker", Image: "lmsysorg/sglang:v0.5.5", Args: []string{"--gpus", "all", "-v", "/my models:/models"}}
+	var script, file bytes.Buffer
+	if err := errors.Join(export.WriteShell(&script, p), export.WriteSGLangYAML(&file, p)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"exec docker run \\\n  --rm \\\n  --network host \\\n  --gpus all -v '/my models:/models' -e HF_TOKEN -e NCCL_ALGO -e NCCL_IB_DISABLE lmsysorg/sglang:v0.5.5 python3 -m sglang.launch_server",
+		"export NCCL_ALGO=Ring", `export HF_TOKEN="${HF_TOKEN}"`, "# measured in a docker container of the image lmsysorg/sglang:v0.5.5",
+	} {
+		if !strings.Contains(script.String(), want) {
+			t.Errorf("the script lacks %q:\n%s", want, script.String())
+		}
+	}
+	if _, err := exec.LookPath("shellcheck"); err == nil {
+		cmd := exec.CommandContext(t.Context(), "shellcheck", "-")
+		cmd.Stdin = &script
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("shellcheck: %v\n%s", err, out)
+		}
+	}
+	want := `docker run --rm --network host --gpus all -v '/my models:/models' -e HF_TOKEN -e NCCL_ALGO -e NCCL_IB_DISABLE -v "$PWD/kimi-overnight.sglang.yaml:/kimi-overnight.sglang.yaml:ro" ` +
+		"lmsysorg/sglang:v0.5.5 python3 -m sglang.launch_server --config /kimi-overnight.sglang.yaml"
+	if !strings.Contains(file.String(), want) {
+		t.Errorf("the yaml lacks %q:\n%s", want, file.String())
+	}
 }

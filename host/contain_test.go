@@ -131,6 +131,14 @@ func (b box) said(t *testing.T) [][]string {
 	return all
 }
 
+// long leaves a test to the long ones: a container takes a dozen programs, each of them this big one.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("seconds of real processes: the long tests do that")
+	}
+}
+
 // set sets a seam of the runtime.
 func (b box) set(t *testing.T, seam, text string) {
 	t.Helper()
@@ -250,6 +258,7 @@ func TestContainerStops(t *testing.T) {
 }
 
 func TestContainerOutOfMemory(t *testing.T) {
+	long(t)
 	t.Parallel()
 	b := newBox(t, "local")
 	b.container.Args = []string{"--memory=100m"}
@@ -285,6 +294,7 @@ func TestContainerThatCannotBeMade(t *testing.T) {
 
 // TestContainerLogAfterBreaks: the runtime breaks the log off again and again; every line is there, once.
 func TestContainerLogAfterBreaks(t *testing.T) {
+	long(t)
 	t.Parallel()
 	b := newBox(t, "local")
 	b.set(t, hosttest.RuntimeBreak, "40")
@@ -335,6 +345,7 @@ func TestContainerWithoutHolder(t *testing.T) {
 
 // TestContainerOfADeadSgtune: sgtune is killed while the runtime is still making the container, which appears later.
 func TestContainerOfADeadSgtune(t *testing.T) {
+	long(t)
 	t.Parallel()
 	b := newBox(t, "local")
 	b.set(t, hosttest.RuntimeDelay, "300ms")
@@ -352,6 +363,7 @@ func TestContainerOfADeadSgtune(t *testing.T) {
 
 // TestContainerWhileTheDaemonIsAway: as long as the runtime gives no answer the container is taken to live.
 func TestContainerWhileTheDaemonIsAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	b := newBox(t, "local")
 	p := b.start(t, b.command("sh", "-c", "echo ready; sleep 0.5; exit 4"))

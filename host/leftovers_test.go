@@ -17,7 +17,7 @@ import (
 
 // TestLeftoversOfTheLiving: the processes of a trial whose sgtune lives name it, those in sessions of their own too, and
 // nobody once it is dead. It runs alone: a test that holds a lease would look like such a sgtune to its orphans.
-func TestLeftoversOfTheLiving(t *testing.T) { //nolint:paralleltest // see above
+func TestLeftoversOfTheLiving(t *testing.T) {
 	f := newFixture(newHost("local", t.TempDir()), "local", t.TempDir())
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "local", f.Dir, filepath.Join(t.TempDir(), "log"), f.Marker)
 	cmd.Env = append(os.Environ(), hosttest.HelperEnv+"=controller")

@@ -49,7 +49,6 @@ type Slurm struct {
 	node  *Remote  // the connection to its node, nil before it had one
 	leave func()   // takes node off the login node, likewise
 	over  chan struct{}
-	left  func() // takes node off the login node, nil before
 }
 
 var _ Host = (*Slurm)(nil)

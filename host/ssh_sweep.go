@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // sweepTime is how long a control master may take to end.
@@ -41,34 +39,14 @@ func sweepSockets(dir, program string) {
 		case err != nil:
 			continue
 		}
-		master := e.Name()[0] == 'c'
 		switch {
-		case master && fromHere(c):
+		case e.Name()[0] == 'c':
 			dismissed[pid] = dismiss(program, path)
-		case !master && dismissed[pid]:
+		case dismissed[pid]:
 			_ = os.Remove(path)
 		}
 		_ = c.Close()
 	}
-}
-
-// fromHere reports whether a process that we can see listens at the other end. The folder may be shared with a
-// container, where a pid that is free here is that of a living sgtune.
-func fromHere(c net.Conn) bool {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return false
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return false
-	}
-	seen := false
-	err = raw.Control(func(fd uintptr) {
-		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		seen = err == nil && peer.Pid > 0
-	})
-	return err == nil && seen
 }
 
 // dismiss has a control master end.

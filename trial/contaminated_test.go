@@ -83,20 +83,27 @@ func TestContaminated(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := &guardedHost{fakeHost: newFakeHost(t, c.script), stranger: c.stranger, reason: host.GuardOver}
-			r, tr := newRunner(t, h.fakeHost, &fakeStore{}), newTrial(2, 4)
-			r.Host, r.Guard = h, &host.GuardLimits{TimeLimit: time.Hour}
-			if err := r.Run(t.Context(), tr); err != nil {
-				t.Fatal(err)
+			var tr *trial.Trial
+			for range 5 { // a busy machine makes the client late, which is nobody's fault
+				h := &guardedHost{fakeHost: newFakeHost(t, c.script), stranger: c.stranger, reason: host.GuardOver}
+				r := newRunner(t, h.fakeHost, &fakeStore{})
+				r.Host, r.Guard = h, &host.GuardLimits{TimeLimit: time.Hour}
+				tr = newTrial(2, 4)
+				if err := r.Run(t.Context(), tr); err != nil {
+					t.Fatal(err)
+				}
+				if h.limits == nil || h.limits.TimeLimit != time.Hour || r.Guard.Evidence != "" {
+					t.Errorf("limits %+v, of all trials %+v", h.limits, r.Guard)
+				}
+				if tr.Verdict.Outcome != trial.BenchInvalid {
+					break
+				}
 			}
-			if tr.State != c.state && tr.Verdict.Outcome != trial.BenchInvalid { // a busy machine makes the client late
+			if tr.State != c.state {
 				t.Errorf("%s: %s / %s: %s", tr.State, tr.Verdict.Outcome, tr.Verdict.Cause, tr.Verdict.Text)
 			}
 			if (tr.Void == "") != (c.void == "") || !strings.HasPrefix(tr.Void, c.void) {
 				t.Errorf("void %q, want %q", tr.Void, c.void)
-			}
-			if h.limits == nil || h.limits.TimeLimit != time.Hour || r.Guard.Evidence != "" {
-				t.Errorf("limits %+v, of all trials %+v", h.limits, r.Guard)
 			}
 		})
 	}

@@ -14,19 +14,6 @@ import (
 // ErrDirtyHost is returned by Run when the host could not be proven clean: the study must stop.
 var ErrDirtyHost = errors.New("the host is dirty")
 
-// ErrLeft is returned by Run and Recover when a person gave up waiting for a host that does not answer (host.ErrGivenUp):
-// the trial's row stays as it is, running, and what it launched may still run. It is ErrStopped too.
-var ErrLeft = fmt.Errorf("the host was left without cleaning up: %w", ErrStopped)
-
-// leftBehind is ErrLeft with what may still run.
-func leftBehind(t *Trial, why error) error {
-	what := ""
-	if t.Process.PID > 0 {
-		what = fmt.Sprintf(" (pid %d may still run)", t.Process.PID)
-	}
-	return fmt.Errorf("trial %d%s: %w: %w", t.Number, what, ErrLeft, why)
-}
-
 // Causes that end a trial's work through its context; the first one wins and picks the state.
 var (
 	ErrStopped  = errors.New("stopped by a person")       // -> cancelled
@@ -34,21 +21,6 @@ var (
 	ErrDeadline = errors.New("the study's time is over")  // -> failed, aborted, requeue
 	ErrVoid     = errors.New("the trial is contaminated") // -> failed, aborted, with a void mark
 )
-
-// Load is how a trial is measured; the same for every trial of a study.
-type Load struct {
-	Workload       *benchmark.Workload
-	Levels         []int         // all concurrencies of the study, ascending; a trial's Plan picks from them
-	Window         time.Duration // length of a window
-	Cap            time.Duration // a level measures at most this long; its warm-up is at most as long again
-	Warmup         time.Duration
-	SLO            benchmark.SLO // of a request, for goodput
-	Target         float64       // half-width of the 95% interval of a level
-	Canary         time.Duration // 0 = none
-	Fill           time.Duration // cap of the fill, 0 = none
-	FillHostPoolGB float64       // biggest host pool in the space, GB a rank; 0 = no hicache knob in the space (no fill)
-	Salt           string        // same for every trial of a study
-}
 
 // Runner runs trials on one host. Its fields are set once.
 type Runner struct {

@@ -19,9 +19,7 @@ type fakeSites struct {
 
 	mu     sync.Mutex
 	nodes  map[int]*fakeNode // by trial
-	script script
-	fate   *host.SlurmJob // of every node whose server has died
-	others []string
+	others []string          // studies asked for
 }
 
 func newFakeSites(t *testing.T, s script, numbers ...int) *fakeSites {

@@ -11,7 +11,8 @@ import (
 )
 
 // TrialRunner runs one trial from its waiting row to its finished one. trial.Runner does on a
-// host; tests and the simulator do in virtual time. An error means that the study must stop.
+// host; tests and the simulator do in virtual time. It is called in a goroutine of its own for each trial, for several at
+// once where the study has several run. An error means that the study must stop.
 type TrialRunner interface {
 	Run(ctx context.Context, t *trial.Trial) error
 }

@@ -25,6 +25,10 @@ func pretended() {
 func agentMain() {
 	ctx, l := context.Background(), host.NewLocal(host.LocalOptions{})
 	self, err := os.Executable() // the name of the copy is what makes it the agent
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	switch word := os.Args[1]; word {
 	case "serve":
 		err = host.Serve(ctx, os.Stdin, os.Stdout, host.ServeOptions{Host: l, Self: []string{self}, Work: os.Args[2], Version: "test", Ask: os.Getenv(host.SlurmAskEnv)})

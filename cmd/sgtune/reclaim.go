@@ -159,7 +159,7 @@ func confirmed(in io.Reader, out io.Writer) (bool, error) {
 func (r *reclaiming) free(ctx context.Context) error {
 	freed := map[string]bool{}
 	for _, p := range r.found {
-		if p.Owner != "" || freed[p.ID.Marker] {
+		if r.spared(p) != "" || freed[p.ID.Marker] {
 			continue
 		}
 		freed[p.ID.Marker] = true

@@ -88,10 +88,22 @@ func (r *reclaiming) lookForJobs(ctx context.Context) error {
 	return nil
 }
 
+// spared is why a process with a marker is left alone, "" when it is a dead trial's. On Slurm the lease of the login node says
+// nothing of other studies: they may have a sgtune on another one.
+func (r *reclaiming) spared(p host.Leftover) string {
+	switch {
+	case p.Owner != "":
+		return "of a sgtune that lives, " + p.Owner + ": left alone"
+	case r.place.slurm != nil && studyOfJob("sgtune-"+p.ID.Marker) != r.study.Name:
+		return "of another study: left alone"
+	}
+	return ""
+}
+
 // something reports whether there is anything to free.
 func (r *reclaiming) something() bool {
 	w := r.folder
-	return slices.ContainsFunc(r.found, func(p host.Leftover) bool { return p.Owner == "" }) || len(r.files)+len(r.jobs) > 0 ||
+	return slices.ContainsFunc(r.found, func(p host.Leftover) bool { return r.spared(p) == "" }) || len(r.files)+len(r.jobs) > 0 ||
 		w != nil && (w.Ended > 0 || w.Program)
 }
 
@@ -147,7 +159,7 @@ func (r *reclaiming) held(ctx context.Context) ([]string, error) {
 		}
 	}
 	for _, p := range r.found {
-		if p.Owner != "" || r.place.slurm != nil {
+		if r.spared(p) != "" || r.place.slurm != nil {
 			continue
 		}
 		for _, port := range p.Ports {

@@ -99,8 +99,8 @@ func (r *reclaiming) about(p host.Leftover) []string {
 	for _, port := range p.Ports {
 		parts = append(parts, fmt.Sprintf("port %d", port))
 	}
-	if p.Owner != "" {
-		parts = append(parts, "of a sgtune that lives, "+p.Owner+": left alone")
+	if why := r.spared(p); why != "" {
+		parts = append(parts, why)
 	}
 	return parts
 }

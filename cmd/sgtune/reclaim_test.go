@@ -66,6 +66,12 @@ func TestReclaimNothing(t *testing.T) {
 	if r.something() {
 		t.Error("a living sgtune's trial would be freed")
 	}
+	r = left()
+	r.files, r.folder, r.found[1].Owner = nil, nil, ""
+	r.place, r.study = &place{slurm: &slurmHost{}}, &tuner.Study{Name: "other"}
+	if why := []string{r.spared(r.found[0]), r.spared(r.found[1])}; why[0] == "" || why[1] != "" {
+		t.Errorf("on Slurm, with the study named other: %q", why)
+	}
 }
 
 func TestReclaimDirty(t *testing.T) {

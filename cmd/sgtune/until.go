@@ -24,7 +24,7 @@ func setUntil(ctx context.Context, clock wallClock, s *tuner.Study, now time.Tim
 		return "", fmt.Errorf("budget.until %s goes by the host's clock, which could not be read: %w", s.Budget.Until, err)
 	}
 	s.Budget.UntilAt = now.Add(w.Then.Sub(w.Now)).In(w.Then.Location())
-	skew, way := w.Now.Sub(time.Now()), "ahead of"
+	skew, way := time.Until(w.Now), "ahead of"
 	if skew < 0 {
 		skew, way = -skew, "behind"
 	}

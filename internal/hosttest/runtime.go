@@ -161,7 +161,15 @@ func (r fakeRuntime) find(name string) (fakeContainer, error) {
 
 func (r fakeRuntime) image(args []string) (int, error) {
 	_, err := r.programs(args[len(args)-1])
-	return runtimeFailed, err
+	return failed(runtimeFailed, err)
+}
+
+// failed is the status of a command that may have failed.
+func failed(status int, err error) (int, error) {
+	if err == nil {
+		return 0, nil
+	}
+	return status, err
 }
 
 func (r fakeRuntime) programs(image string) (fakeImage, error) {
@@ -192,7 +200,7 @@ func (r fakeRuntime) inspect(args []string) (int, error) {
 func (r fakeRuntime) ps(args []string) (int, error) {
 	marker := ""
 	if i := slices.Index(args, "--filter"); i >= 0 {
-		marker = strings.TrimPrefix(args[i+1], "label=sgtune.trial=")
+		_, marker, _ = strings.Cut(strings.TrimPrefix(args[i+1], "label="), "=")
 	}
 	for _, c := range r.all() {
 		if marker == "" || c.Marker == marker {
@@ -241,7 +249,7 @@ func (r fakeRuntime) kill(args []string) (int, error) {
 	if !c.has("pid") || c.has("exit") {
 		return 1, errors.New("container is not running")
 	}
-	return 1, syscall.Kill(c.number("pid"), syscall.SIGKILL)
+	return failed(1, syscall.Kill(c.number("pid"), syscall.SIGKILL))
 }
 
 func (r fakeRuntime) rm(args []string) (int, error) {
@@ -254,5 +262,5 @@ func (r fakeRuntime) rm(args []string) (int, error) {
 			return 1, err
 		}
 	}
-	return 1, os.RemoveAll(c.dir)
+	return failed(1, os.RemoveAll(c.dir))
 }

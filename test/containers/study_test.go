@@ -18,7 +18,7 @@ import (
 
 const study = `study: @NAME
 server:
-  command: [/sim, sim-server, --sim-profile, kimi-8x96, --sim-time-scale, "60", --sim-seed, "7", --sim-startup, "30"]
+  command: [/sim, sim-server, --sim-profile, kimi-8x96, --sim-time-scale, "20", --sim-seed, "7", --sim-startup, "10"]
   model: /models/Kimi-K2.5
   flags: {tp-size: 8, trust-remote-code: true@PORT}
   baseline: {mem-fraction-static: 0.79, chunked-prefill-size: 512}
@@ -107,13 +107,38 @@ func (n *night) show() shown {
 	return s
 }
 
-func (n *night) complete() (ok int) {
-	for _, t := range n.show().Trials {
-		if t.State == "complete" {
-			ok++
+// tune runs the study to its end. On a busy machine launches may be invalid for want of CPU for the load, and the
+// verdict with them; any other failure is one.
+func (n *night) tune() {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), 8*time.Minute)
+	defer cancel()
+	out, err := n.command(ctx, "tune", n.file(), "--web", "off").CombinedOutput()
+	if s := n.show(); s.State != "complete" {
+		n.t.Fatalf("%s: %v\n%s", s.State, err, out)
+	} else if err != nil && s.Verdict.Answer != "not confirmed" || err == nil && s.Verdict.Answer != "better" {
+		n.t.Errorf("%v: %s\n%s", err, s.Verdict.Answer, out)
+	} else {
+		n.judge(s)
+	}
+}
+
+func (n *night) judge(s shown) {
+	n.t.Helper()
+	complete := 0
+	for i, t := range s.Trials {
+		switch t.Outcome {
+		case "ok", "degraded":
+			complete++
+		case "bench_invalid", "aborted":
+			n.t.Logf("trial %d is %s", i, t.Outcome)
+		default:
+			n.t.Errorf("trial %d: %s", i, t.Outcome)
 		}
 	}
-	return ok
+	if complete < 4 {
+		n.t.Errorf("%d of %d launches were measured", complete, len(s.Trials))
+	}
 }
 
 // TestStudy is a whole study in containers: check, tune, export.
@@ -125,15 +150,12 @@ func TestStudy(t *testing.T) {
 			t.Errorf("check lacks %q:\n%s", want, checked)
 		}
 	}
-	n.sgtune(0, "tune", n.file(), "--web", "off")
-	if s := n.show(); s.State != "complete" || s.Verdict.Answer != "better" || n.complete() < 9 {
-		t.Errorf("%+v", s)
-	}
+	n.tune()
 	log, err := os.ReadFile(filepath.Join(n.dir, "sgtune.files", n.name, "0", "server.log"))
 	if err != nil || !bytes.Contains(log, []byte("fired up")) {
 		t.Errorf("the baseline's log, %d bytes, %v", len(log), err)
 	}
-	script := n.sgtune(0, "export", n.name)
+	script := n.sgtune(0, "export", n.name, "--trial", "0")
 	for _, want := range []string{"exec podman run", image, "--memory 4000m", "/sim"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the exported script lacks %q:\n%s", want, script)
@@ -146,12 +168,16 @@ func TestStudy(t *testing.T) {
 func TestStudyKilled(t *testing.T) {
 	n := newNight(t, "killed", "", "")
 	cmd := n.command(t.Context(), "tune", n.file(), "--web", "off")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for begin := time.Now(); containers(t, "") == ""; time.Sleep(50 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatal("no container appears")
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("no container appears\n%s", &out)
 		}
 	}
 	_ = cmd.Process.Kill()
@@ -166,10 +192,7 @@ func TestStudyKilled(t *testing.T) {
 	if len(folders) == 0 || containers(t, "") == "" {
 		t.Fatalf("no container outlived sgtune (%d folders)", len(folders))
 	}
-	n.sgtune(0, "tune", n.file(), "--web", "off")
-	if s := n.show(); s.State != "complete" || s.Verdict.Answer != "better" {
-		t.Errorf("%+v", s)
-	}
+	n.tune()
 }
 
 // TestStudyLeavesAServer: the server that stays is a container that the runtime keeps running.
@@ -187,11 +210,11 @@ func TestStudyLeavesAServer(t *testing.T) {
 	}
 	n := newNight(t, "served", fmt.Sprint(", port: ", port), "finish: {launch: baseline}")
 	t.Cleanup(func() { _ = exec.Command(bed.runtime, "rm", "-f", "sgtune-served-served").Run() })
-	out := n.sgtune(0, "tune", n.file(), "--web", "off")
+	n.tune()
 	inspect := exec.Command(bed.runtime, "inspect", "--format", "{{.State.Status}} {{.HostConfig.RestartPolicy.Name}} {{index .Config.Labels \"sgtune.trial\"}}", "sgtune-served-served")
 	state, err := inspect.Output()
 	if got := strings.TrimSpace(string(state)); got != "running unless-stopped" || err != nil {
-		t.Errorf("the server that stays: %q, %v\n%s", got, err, out)
+		t.Errorf("the server that stays: %q, %v", got, err)
 	}
 	c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
 	if err != nil {

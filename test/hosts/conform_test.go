@@ -6,5 +6,12 @@ import (
 	"sgtune/internal/hosttest"
 )
 
-func TestDirectConforms(t *testing.T) { need(t); hosttest.Conform(t, suite("gpu-host")) }
-func TestJumpConforms(t *testing.T)   { need(t); hosttest.Conform(t, suite("gpu-via-jump")) }
+// Both run side by side, after the tests that cut connections of everybody: their own cuts have servers of their own.
+
+func TestDirectConforms(t *testing.T) { t.Parallel(); need(t); hosttest.Conform(t, suite("gpu-host")) }
+
+func TestJumpConforms(t *testing.T) {
+	t.Parallel()
+	need(t)
+	hosttest.Conform(t, suite("gpu-via-jump"))
+}

@@ -1,13 +1,17 @@
 package hosts
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,7 +73,7 @@ finish: {launch: baseline, notify: [{run: [sh, -c, "cat >%s"]}]}
 	n := newNight(t, "stays", "gpu-host", func(text string) string {
 		return strings.Replace(edit(text), "trust-remote-code: true}", fmt.Sprintf("trust-remote-code: true, port: %d, api-key: %s}", port, key), 1)
 	})
-	t.Cleanup(func() { _ = exec.Command("pkill", "-f", "/servers/[^/]*/stays$").Run() }) // where the test did not
+	t.Cleanup(dismiss) // where the test did not
 	n.finish(n.start())
 	told, err := os.ReadFile(at("told"))
 	if err != nil || strings.Contains(string(told), key) {
@@ -127,6 +131,18 @@ func (n *night) until(what string, is func() bool) {
 	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
 			n.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// dismiss ends the keepers that lie in the testbed's folder.
+func dismiss() {
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range folders {
+		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err == nil && bytes.HasPrefix(line, []byte(bed("state"))) && bytes.Contains(line, []byte("/keeper\x00stay\x00")) {
+			_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended just now
 		}
 	}
 }

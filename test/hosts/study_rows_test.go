@@ -182,6 +182,21 @@ func addSums(db *sql.DB, query string, sums map[int]string) error {
 	return rows.Err()
 }
 
+// allVerified fails when the GPU memory of a finished trial was not proven to be back where it was.
+func (n *night) allVerified() {
+	n.t.Helper()
+	db := n.open()
+	if db == nil {
+		n.t.Fatal("no database")
+	}
+	defer func() { _ = db.Close() }()
+	var all, verified int
+	err := db.QueryRow(`SELECT count(*), count(*) FILTER (WHERE release = 'verified') FROM trials WHERE state <> 'cancelled'`).Scan(&all, &verified)
+	if err != nil || all == 0 || verified != all {
+		n.t.Errorf("%d of %d trials gave everything back for certain, %v", verified, all, err)
+	}
+}
+
 // kept fails when a trial that was finished before is another one now.
 func kept(t *testing.T, before, after map[int]string) {
 	t.Helper()

@@ -23,6 +23,7 @@ func TestStudyOverSSH(t *testing.T) {
 	if want.State != "complete" || want.Verdict.Answer != "better" {
 		t.Fatalf("undisturbed: %s, %+v", want.State, want.Verdict)
 	}
+	calm.allVerified()
 	calm.nothingLeft()
 
 	studies, kills := 1, 2
@@ -44,6 +45,7 @@ func TestStudyOverSSH(t *testing.T) {
 			got := n.show()
 			sameAnswer(t, want, got)
 			kept(t, sums, n.sums())
+			n.allVerified()
 			n.nothingLeft()
 			t.Logf("%d rows finished before the last kill, %d at the end; %s by %.1f%% (%.1f%% to %.1f%%)", len(sums), len(got.Trials),
 				got.Verdict.Answer, 100*got.Verdict.Gain, 100**got.Verdict.Low, 100**got.Verdict.High)

@@ -36,7 +36,7 @@ space:
   max-running-requests: {values: [2, 3, 4, 6, 8, 40]}
 workload:
   file: rows.jsonl
-  load: {concurrency: [48]}
+  load: {concurrency: [48], target: 0.1%} # so that a level lasts as long as it may
 measure: {window: 250ms, max: @MAX, canary: 500ms, fill: off}
 budget: {trials: 16}
 confirm: {launches: 3}
