@@ -57,7 +57,7 @@ test-nights:
 
 # a host over a real sshd, directly and through a jump host, and the guard in a real memory cgroup; needs openssh-server
 test-hosts:
-	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/hosts/
+	SGTUNE_TESTBED=required $(GO) test -timeout 25m -v ./test/hosts/
 
 # a host in a job of a real Slurm, directly and through ssh; needs Slurm's daemons and root
 test-slurm:
