@@ -95,7 +95,7 @@ func TestSampleOfTheMachine(t *testing.T) {
 	s.file("proc/stat", "cpu  400 150 30 5000 900 1 2 9 0 0\n")
 	second := r.sample(t.Context(), memory)
 	want := GuardSample{
-		At: s.start, Lowest: 5, PageCache: 7 << 10, Refaults: 11, Load: 12.5, BusyCores: -1, OOMKills: 3, GroupKills: -1,
+		At: s.start, Lowest: 5, PageCache: 7 << 10, Refaults: 11, Load: 12.5, BusyCores: -1, Cores: 1, OOMKills: 3, GroupKills: -1,
 		Memory:   GuardMemoryReading{Total: 24 << 30, Available: 20 << 30, Headroom: -1, Limit: -1, Swap: 0},
 		Pressure: &GuardPressure{CPUSome: 80, MemorySome: 1.25, MemoryFull: 0.5},
 	}

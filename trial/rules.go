@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func beforeLaunch(f *Facts) (Verdict, bool) {
 		v.Numbers = map[string]float64{"port": float64(f.Port)}
 		v.Text = fmt.Sprintf("port %d is already held by %s; free it or leave the port out of the study file", f.Port, f.Holder)
 	case EndNotStarted:
-		v.Text = f.Reason // begins with errNotStarted
+		v.Text = cmp.Or(f.Reason, errNotStarted.Error()) // a reason begins with it
 	case EndHost:
 		v.Text = "the host could not be read: " + f.Reason
 	default:

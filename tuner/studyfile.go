@@ -238,7 +238,7 @@ func (d *decoder) settleFinish() {
 	case d.launch != nil && s.Finish.Launch != "none" && len(s.After) > 0:
 		d.wrong(d.launch, "`finish.launch` and `after` would both start a server; keep one of them")
 	case d.launch != nil && s.Finish.Launch != "none" && s.Host.Kind == HostSlurm:
-		d.wrong(d.launch, "`finish.launch` %s is not for Slurm hosts, where a job ends with its trial; remove it, and submit sgtune export --format slurm", s.Finish.Launch)
+		d.wrong(d.launch, "`finish.launch` %s is not for Slurm hosts, where a job ends with its trial; remove it, and submit what sgtune export --format sh prints as a job of your own", s.Finish.Launch)
 	case s.Finish.Launch != "":
 	case len(s.After) > 0 || s.Simulated || s.Host.Kind == HostSlurm:
 		s.Finish.Launch = "none"

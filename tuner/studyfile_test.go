@@ -100,7 +100,7 @@ func TestDefaults(t *testing.T) {
 		Server:    sglang.Server{Command: []string{"python3", "-m", "sglang.launch_server"}, Model: "/models/m", Flags: sglang.Config{}, Env: map[string]string{}},
 		Baseline:  sglang.Config{},
 		Passed:    sglang.Config{"kv-cache-dtype": "bf16"},
-		Host:      tuner.HostSpec{Kind: "local", TunerGone: 15 * time.Minute, ReplayFrom: "host", Profile: "kimi-8x96", TimeScale: 100, Startup: 15 * time.Minute, Seed: 1, RAMBytes: 449e9},
+		Host:      tuner.HostSpec{Kind: "local", TunerGone: 15 * time.Minute, ReplayFrom: "host", Slurm: tuner.SlurmSpec{Parallel: 1}, Profile: "kimi-8x96", TimeScale: 100, Startup: 15 * time.Minute, Seed: 1, RAMBytes: 449e9},
 		Space:     tuner.Space{{Name: "hicache-size", Values: []any{0.0, 16.0}, Kind: tuner.Numeric}},
 		Workload:  tuner.WorkloadSpec{File: s.Workload.File, Concurrency: []int{40, 80, 120, 160}, Target: 0.03, Cap: 10 * time.Minute},
 		Objective: tuner.Objective{Metric: "output_tok_s"},
@@ -164,7 +164,7 @@ func TestEverything(t *testing.T) {
 		Passed:   sglang.Config{"kv-cache-dtype": "bf16"},
 		Before:   []string{"systemctl", "stop", "sglang"}, After: []string{filepath.Join(dir, "start.sh")},
 		Host: tuner.HostSpec{
-			Kind: "simulated", RAMBudgetText: "50GB/rank", RAMPerRank: 50e9, RAMBudgetBytes: 400e9, TunerGone: 5 * time.Minute, WorkDir: filepath.Join(dir, "work"), ReplayFrom: "here",
+			Kind: "simulated", RAMBudgetText: "50GB/rank", RAMPerRank: 50e9, RAMBudgetBytes: 400e9, TunerGone: 5 * time.Minute, WorkDir: filepath.Join(dir, "work"), ReplayFrom: "here", Slurm: tuner.SlurmSpec{Parallel: 1},
 			Profile: "kimi-8x96", TimeScale: 150, Startup: 90 * time.Second, Seed: 3, Faults: []string{"prefill_oom", "hang"}, RAMBytes: 1e12,
 		},
 		Workload:  tuner.WorkloadSpec{File: filepath.Join(dir, "prompts.jsonl"), Concurrency: []int{40, 160}, Target: 0.05, Cap: 4 * time.Minute, Total: 88000},
