@@ -133,6 +133,7 @@ func (n localNight) guards() []string {
 // TestGuardInAStudy: a server of a local study that takes all the memory of its cgroup is ended by its guard and not by
 // the kernel; the trial says so, its evidence is there, and the study goes on.
 func TestGuardInAStudy(t *testing.T) {
+	t.Parallel()
 	need(t)
 	group := newGuardGroup(t)
 	n := newLocalNight(t, "guarded", "echo $$ >"+group.dir+"/cgroup.procs || exit 7")
@@ -143,8 +144,9 @@ func TestGuardInAStudy(t *testing.T) {
 	ended, after := 0, 0
 	for _, tr := range n.shown().Trials {
 		samples := n.evidence(tr.Number)
-		if len(samples) < 2 || samples[0].Memory.Limit/4096 != guardLimit/4096 || samples[0].OurProcesses < 1 || samples[0].Cores < 1 {
-			t.Errorf("trial %d: %d samples, %+v", tr.Number, len(samples), samples)
+		// the first sample may be older than the server's move into its group
+		if len(samples) < 3 || samples[1].Memory.Limit/4096 != guardLimit/4096 || samples[1].OurProcesses < 1 || samples[1].Cores < 1 {
+			t.Errorf("trial %d: %d samples, the first %+v", tr.Number, len(samples), samples[:min(2, len(samples))])
 		}
 		switch {
 		case fmt.Sprint(tr.Config["mem-fraction-static"]) != "0.9":
@@ -171,6 +173,7 @@ func TestGuardInAStudy(t *testing.T) {
 // TestGuardOfADeadStudy: after kill -9 of sgtune the guard stays with the server and ends it when nobody came back in
 // time; the next sgtune says so and goes on. One that comes back earlier finds both, and neither is left.
 func TestGuardOfADeadStudy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		early bool
@@ -180,6 +183,7 @@ func TestGuardOfADeadStudy(t *testing.T) {
 		{"early", true, "its configuration is innocent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			again := filepath.Join(t.TempDir(), "again")
 			n := newLocalNight(t, "dead-"+c.name, "test -e "+again+" || sleep 60")
 			tune := n.command("tune", n.study(), "--web", "off")
