@@ -144,7 +144,8 @@ func (c *contained) mainPID() int {
 
 // settled reports whether a container that is not there will not appear any more.
 func (c *contained) settled() bool {
-	if c.folder.has("started") || c.folder.has("failed") || c.folder.has("removed") {
+	// an exit that was saved is that of a container that was seen
+	if c.folder.has("started") || c.folder.has("failed") || c.folder.has("removed") || c.folder.has("rc") {
 		return true
 	}
 	for _, name := range []string{"begun", "container"} {
