@@ -55,7 +55,8 @@ func TestStrangerOnAGPU(t *testing.T) {
 			if strings.Contains(tr.Void, want) != late { // a busy machine may make it void for its CPUs, too
 				t.Errorf("void %q, %s / %s: %s", tr.Void, tr.State, tr.Verdict.Outcome, tr.Verdict.Text)
 			}
-			if tr.State != trial.Complete || tr.Release != trial.ReleaseVerified {
+			// On a machine that other tests keep busy the load generator may come too late; that is no stranger's doing.
+			if tr.State != trial.Complete && tr.Verdict.Cause != "client_limited" || tr.Release != trial.ReleaseVerified {
 				t.Errorf("%s, %s, %s", tr.State, tr.Release, tr.Verdict.Text)
 			}
 			gpuFacts(t, filepath.Join(r.Files, tr.Dir, "guard.jsonl"))
