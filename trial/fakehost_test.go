@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -263,18 +264,17 @@ func (h *fakeHost) Lease(context.Context, string) (func() error, error) {
 }
 
 func (h *fakeHost) Reach(_ context.Context, port int) (host.Endpoint, error) {
-	if port == 0 {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return host.Endpoint{}, err
-		}
-		port = l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return host.Endpoint{}, err
+	for tries := 0; port == 0 && tries < 100; tries++ {
+		// Below the ports that the system gives to connections: one of another test's would look like a holder.
+		if l, err := listen(20000 + rand.IntN(12000)); err == nil {
+			port = l.Addr().(*net.TCPAddr).Port
+			if err := l.Close(); err != nil {
+				return host.Endpoint{}, err
+			}
 		}
 	}
 	e := host.Endpoint{Port: port, URL: "http://127.0.0.1:" + strconv.Itoa(port)}
-	l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+	l, err := listen(port)
 	if err != nil {
 		e.Listening = true
 		e.Owners = []int{4242}
