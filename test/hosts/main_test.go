@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -32,29 +31,7 @@ func TestMain(m *testing.M) { hosttest.Main(m, newHost, build, serve) }
 var why string
 
 // build builds the agent.
-func build() (func(), error) {
-	if flag.Parse(); testing.Short() {
-		return func() {}, nil
-	}
-	dir, err := os.MkdirTemp("", "sgtune-hosts-")
-	if err != nil {
-		return func() {}, err
-	}
-	undo := func() { _ = os.RemoveAll(dir) }
-	if err := os.Setenv(bedEnv, dir); err != nil {
-		return undo, err
-	}
-	if _, err := os.Stat(os.Getenv(agentEnv)); err == nil { // of the process that has us run one test alone
-		return undo, nil
-	}
-	agent := filepath.Join(dir, "sgtune-agent")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", agent, "sgtune/cmd/sgtune-agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return undo, fmt.Errorf("build the agent: %w: %s", err, out)
-	}
-	return undo, os.Setenv(agentEnv, agent)
-}
+func build() (func(), error) { return hosttest.BuildAgent("sgtune-hosts-", bedEnv, agentEnv) }
 
 // serve starts the servers.
 func serve() (func(), error) {
