@@ -28,7 +28,7 @@ sampler: grid
 space: {mem-fraction-static: {values: [0.8, 0.9, 0.82]}}
 workload: {file: @ROWS, load: {concurrency: [8]}}
 measure: {window: 3s, max: 9s, canary: 1s, fill: off}
-budget: {trials: 3}
+budget: {trials: 7} # the list has three; a launch that others on the machine made void is made again
 confirm: {launches: 1}
 finish: {launch: none}
 `
@@ -133,7 +133,6 @@ func (n localNight) guards() []string {
 // TestGuardInAStudy: a server of a local study that takes all the memory of its cgroup is ended by its guard and not by
 // the kernel; the trial says so, its evidence is there, and the study goes on.
 func TestGuardInAStudy(t *testing.T) {
-	t.Parallel()
 	need(t)
 	group := newGuardGroup(t)
 	n := newLocalNight(t, "guarded", "echo $$ >"+group.dir+"/cgroup.procs || exit 7")
