@@ -55,13 +55,14 @@ test-nights:
 	$(GO) test -timeout 20m -v ./test/nights/
 	$(GO) test -timeout 10m -v ./test/nights/virtual/
 
+# Most of what the next two tiers do is waiting, so more of it is done at once than there are processors.
 # a host over a real sshd, directly and through a jump host, and the guard in a real memory cgroup; needs openssh-server
 test-hosts:
-	SGTUNE_TESTBED=required $(GO) test -timeout 25m -v ./test/hosts/
+	SGTUNE_TESTBED=required $(GO) test -timeout 25m -parallel 8 -v ./test/hosts/
 
 # a host in a job of a real Slurm, directly and through ssh; needs Slurm's daemons and root
 test-slurm:
-	SGTUNE_TESTBED=required $(GO) test -timeout 15m -v ./test/slurm/
+	SGTUNE_TESTBED=required $(GO) test -timeout 15m -parallel 8 -v ./test/slurm/
 
 # servers in containers: SGTUNE_CONTAINERS=podman demands a real runtime, try takes a fake one where there is none and says so
 test-containers:
@@ -89,11 +90,16 @@ test-rest:
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
 # those with 20 seeds each; ten studies over a real sshd with a kill -9 each; what came out is kept under docs/
 test-long:
+	@echo '# docs/nights.txt, the first part (on an idle machine; rerun after a change to tuner, trial, benchmark or the simulator):'
 	SGTUNE_NIGHTS=5 $(GO) test -timeout 40m -v -run 'TestQuickstart|TestNightAgrees' ./test/nights/
+	@echo '# docs/performance.md, "A thousand trials":'
 	SGTUNE_TRIALS=1000 SGTUNE_SAMPLERS='random physics' $(GO) test -timeout 3h -v -run TestEndurance ./test/nights/
+	@echo '# docs/reliability.md, studies over ssh and Slurm:'
 	SGTUNE_TESTBED=required SGTUNE_KILLS=10 SGTUNE_LONG=1 $(GO) test -timeout 90m -v -run 'TestStudyOver' ./test/hosts/
 	SGTUNE_TESTBED=required SGTUNE_KILLS=10 $(GO) test -timeout 90m -v -run 'TestStudyOver' ./test/slurm/
+	@echo '# docs/search-nights.md, the nights in virtual time:'
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
+	@echo '# docs/performance.md, the log reader:'
 	test/diagnose-speed.sh
 
 test-all: test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-rest

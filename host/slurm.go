@@ -14,7 +14,7 @@ const (
 	slurmFirstLook = 200 * time.Millisecond
 	slurmLastLook  = 5 * time.Second
 	slurmWatch     = 2 * time.Second  // between two looks at a running job
-	slurmConnect   = 30 * time.Second // for the first step in a job that runs
+	slurmConnect   = time.Minute      // for the first step in a job that runs
 	slurmEnd       = 90 * time.Second // for a job to end that is not needed any more
 )
 
@@ -90,6 +90,9 @@ func NewSlurm(opts SlurmOptions) (*Slurm, error) {
 	}
 	if opts.Clock == nil {
 		opts.Clock = NewClock(time.Now(), 1)
+	}
+	if login, ok := opts.Lessor.(*Remote); ok {
+		opts.Login = askedLogin{opts.Login, login}
 	}
 	return &Slurm{opts: opts, cli: SlurmCLI{Runner: opts.Login}, turn: make(chan struct{}, 1), over: make(chan struct{})}, nil
 }
@@ -276,7 +279,7 @@ func (s *Slurm) close(job SlurmJob) error {
 }
 
 // connect starts the agent on the node. The first steps of a job may be refused while its node is made ready, and
-// the first words come to nothing before the batch script has made its folder.
+// the first words come to nothing before the batch script has begun (askBeat).
 func (s *Slurm) connect(ctx context.Context, job SlurmJob) (*Remote, error) {
 	r := s.opts.Request
 	link := slurmLink{

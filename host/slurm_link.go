@@ -28,6 +28,19 @@ var (
 	_ SlurmLogin = (*SSH)(nil)
 )
 
+// askedLogin is a login node whose programs are not waited for any more once that machine was given up (Remote.GiveUp).
+type askedLogin struct {
+	SlurmLogin
+	machine *Remote
+}
+
+// RunCommand implements SlurmRunner.
+func (l askedLogin) RunCommand(ctx context.Context, argv []string, stdin string) (string, int, error) {
+	ctx, done := l.machine.asked(ctx)
+	defer done()
+	return l.SlurmLogin.RunCommand(ctx, argv, stdin)
+}
+
 // StartCommand implements SlurmLogin.
 func (h SlurmHere) StartCommand(argv []string) (*LinkConn, error) {
 	keep := map[string]bool{}

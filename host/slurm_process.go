@@ -146,6 +146,16 @@ func (p *slurmProcess) Guarded(ctx context.Context) (*GuardVerdict, error) {
 	return p.remoteProcess.Guarded(ctx)
 }
 
+// KeepGuarded is remoteProcess.KeepGuarded as long as the job has not ended, and with it the process.
+func (p *slurmProcess) KeepGuarded(ctx context.Context) (lost string, err error) {
+	if p.slurm.ended() != nil {
+		return "", nil
+	}
+	within, done := p.slurm.within(ctx)
+	defer done()
+	return p.remoteProcess.KeepGuarded(within)
+}
+
 // Evidence writes what the guard sampled, also once the job has ended; see remoteProcess.Evidence.
 func (p *slurmProcess) Evidence(ctx context.Context, w io.Writer) error {
 	if shared := p.onShared(); shared != nil {

@@ -26,7 +26,7 @@ import (
 const HelperEnv = "HOST_TEST_HELPER"
 
 // lifetime ends helpers that a broken test has left behind.
-const lifetime = 2 * time.Minute
+const lifetime = 5 * time.Minute
 
 // Main is the body of TestMain in a package that uses the suite. newHost makes a host of a kind in a folder, for
 // helper programs that play another sgtune. Each setup runs before the tests and returns what is done after them.
@@ -61,6 +61,7 @@ func runTests(m *testing.M, setup []func() (func(), error)) int {
 			return 3
 		}
 	}
+	defer tellFailures(os.Stderr)
 	return m.Run()
 }
 
@@ -106,7 +107,7 @@ func helper(name string, args []string, newHost func(kind, dir string) host.Host
 		fmt.Println(ln.Addr().(*net.TCPAddr).Port)
 		return http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("well")) }))
 	case "renamed": // does what setproctitle does to the environment, beside a child that does not
-		child := exec.Command("sleep", "120")
+		child := exec.Command("sleep", "300")
 		if err := child.Start(); err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ func controller(args []string, h host.Host) error {
 		if bytes.ContainsRune(b, '\n') {
 			break
 		}
-		if time.Since(begin) > lifetime/4 {
+		if time.Since(begin) > patience {
 			return errors.New("the tree says nothing")
 		}
 	}

@@ -61,7 +61,7 @@ func rebooted(t *testing.T, f Fixture) {
 		if e := Wait(t, p); e.Known || e.Code != -1 {
 			t.Errorf("%+v: nobody can know", e)
 		}
-		Stop(t, p, time.Minute)
+		Stop(t, p, time.Hour)
 	}
 	after := Fixture{Host: next, Suite: f.Suite, Dir: f.Dir, Marker: f.Marker}
 	if id := after.Helper(t, "sleep").ID(); id.BootID != "second-boot" {
@@ -89,7 +89,7 @@ func storedIsSpared(t *testing.T, h host.Host, id host.ID) {
 	if e := Wait(t, q); e.Known || e.Code != -1 {
 		t.Errorf("of an earlier boot: %+v", e)
 	}
-	Stop(t, q, time.Minute)
+	Stop(t, q, time.Hour)
 }
 
 // attacher is a host that finds a process by its stored identity.

@@ -19,9 +19,14 @@ func nextPID(t *testing.T, pid int) {
 	}
 }
 
+// tick is the resolution of a process's start time. A number that is used twice within one tick is one process to
+// everybody: no pid comes round so soon outside of a test.
+const tick = 10 * time.Millisecond
+
 // reuse starts a stranger, who leads a group and a session and carries no marker, with a number that was used before.
 func reuse(t *testing.T, pid int) {
 	t.Helper()
+	time.Sleep(2 * tick)
 	for range 200 {
 		nextPID(t, pid)
 		cmd := exec.Command("sleep", "120")
@@ -73,7 +78,7 @@ func pidReused(t *testing.T, f Fixture) {
 	}
 	for i, q := range all {
 		Stop(t, q, 0)
-		Stop(t, q, time.Minute)
+		Stop(t, q, time.Hour)
 		if len(living(pid)) != 1 {
 			t.Fatalf("way %d: the stranger was killed", i)
 		}

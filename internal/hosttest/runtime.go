@@ -112,11 +112,13 @@ func (r fakeRuntime) seam(name string) string {
 type fakeContainer struct {
 	dir string
 
-	ID, Name, Marker string
-	Argv             []string
-	Env              []string
-	Memory           int64
-	Keep             bool // without --rm
+	ID, Name string
+	Labels   map[string]string
+	Argv     []string
+	Env      []string
+	Memory   int64
+	Keep     bool // without --rm
+	Restart  bool // with --restart
 }
 
 func (c fakeContainer) file(name string) string { return filepath.Join(c.dir, name) }
@@ -192,18 +194,32 @@ func (r fakeRuntime) inspect(args []string) (int, error) {
 		info, _ := os.Stat(c.file("exit"))
 		state["Status"], state["ExitCode"], state["FinishedAt"] = "exited", c.number("exit"), info.ModTime().Format(time.RFC3339Nano)
 	case c.has("pid"):
-		state["Status"], state["Pid"] = "running", c.number("pid")
+		info, _ := os.Stat(c.file("pid"))
+		state["Status"], state["Running"], state["Pid"], state["StartedAt"] = "running", true, c.number("pid"), info.ModTime().Format(time.RFC3339Nano)
 	}
-	return 0, json.NewEncoder(os.Stdout).Encode(state)
+	if slices.Contains(args, "--format") { // {{json .State}}
+		return 0, json.NewEncoder(os.Stdout).Encode(state)
+	}
+	return 0, json.NewEncoder(os.Stdout).Encode([]any{map[string]any{
+		"State": state, "RestartCount": c.number("restarts"), "Config": map[string]any{"Labels": c.Labels, "Cmd": c.Argv},
+	}})
 }
 
+// ps knows the filters label=NAME, label=NAME=VALUE and name=^NAME$.
 func (r fakeRuntime) ps(args []string) (int, error) {
-	marker := ""
+	filter := ""
 	if i := slices.Index(args, "--filter"); i >= 0 {
-		_, marker, _ = strings.Cut(strings.TrimPrefix(args[i+1], "label="), "=")
+		filter = args[i+1]
 	}
+	kind, rest, _ := strings.Cut(filter, "=")
+	label, value, valued := strings.Cut(rest, "=")
 	for _, c := range r.all() {
-		if marker == "" || c.Marker == marker {
+		has, labelled := c.Labels[label]
+		switch {
+		case kind == "label" && (!labelled || valued && has != value), kind == "name" && rest != "^"+c.Name+"$":
+		case slices.Contains(args, "{{.Names}}"):
+			fmt.Println(c.Name)
+		default:
 			fmt.Println(c.ID)
 		}
 	}
@@ -230,7 +246,7 @@ func (r fakeRuntime) stop(args []string) (int, error) {
 	if err != nil || !c.has("pid") || c.has("exit") {
 		return 1, err
 	}
-	if err := syscall.Kill(c.number("pid"), syscall.SIGTERM); err != nil {
+	if err := errors.Join(c.write("stopped", 1), syscall.Kill(c.number("pid"), syscall.SIGTERM)); err != nil {
 		return 1, err
 	}
 	for begin := time.Now(); !c.has("exit") && time.Since(begin) < grace; time.Sleep(10 * time.Millisecond) {
@@ -249,7 +265,7 @@ func (r fakeRuntime) kill(args []string) (int, error) {
 	if !c.has("pid") || c.has("exit") {
 		return 1, errors.New("container is not running")
 	}
-	return failed(1, syscall.Kill(c.number("pid"), syscall.SIGKILL))
+	return failed(1, errors.Join(c.write("stopped", 1), syscall.Kill(c.number("pid"), syscall.SIGKILL)))
 }
 
 func (r fakeRuntime) rm(args []string) (int, error) {

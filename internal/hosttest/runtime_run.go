@@ -30,7 +30,7 @@ func (r fakeRuntime) run(args []string) (int, error) {
 	if d, err := time.ParseDuration(r.seam(RuntimeDelay)); err == nil {
 		time.Sleep(d)
 	}
-	c := fakeContainer{ID: fmt.Sprintf("%d%d", time.Now().UnixNano(), os.Getpid()), Keep: true}
+	c := fakeContainer{ID: fmt.Sprintf("%d%d", time.Now().UnixNano(), os.Getpid()), Keep: true, Labels: map[string]string{}}
 	detached, rest, err := c.parse(args)
 	if err != nil {
 		return runtimeFailed, err
@@ -99,7 +99,8 @@ func (c *fakeContainer) parse(args []string) (detached bool, rest []string, err 
 		case "--name":
 			c.Name = value
 		case "--label":
-			c.Marker = strings.TrimPrefix(value, "sgtune.trial=")
+			label, v, _ := strings.Cut(value, "=")
+			c.Labels[label] = v
 		case "-e", "--env":
 			variable, v, given := strings.Cut(value, "=")
 			if !given {
@@ -112,7 +113,9 @@ func (c *fakeContainer) parse(args []string) (detached bool, rest []string, err 
 				return false, nil, fmt.Errorf("memory %q: the fake knows only 64m", value)
 			}
 			c.Memory = int64(mb) << 20
-		case "--network", "--pull", "--oom-score-adj", "-w", "-v", "--gpus", "--ipc", "--restart":
+		case "--restart":
+			c.Restart = value != "no"
+		case "--network", "--pull", "--oom-score-adj", "-w", "-v", "--gpus", "--ipc":
 		default:
 			return false, nil, fmt.Errorf("unknown flag: %s", name)
 		}
@@ -120,7 +123,8 @@ func (c *fakeContainer) parse(args []string) (detached bool, rest []string, err 
 	return false, nil, errors.New("run needs an image")
 }
 
-// hold is the process beside a container that notes what it prints and how it ends, like conmon or a shim.
+// hold is the process beside a container that notes what it prints and how it ends, like conmon or a shim, and starts it
+// again where that was asked for.
 func (r fakeRuntime) hold(args []string) (int, error) {
 	c, err := r.find(args[0])
 	if err != nil {
@@ -130,14 +134,28 @@ func (r fakeRuntime) hold(args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	cmd := exec.Command(args[1], c.Argv[1:]...)
+	for starts := 1; ; starts++ {
+		status, err := c.once(args[1], log)
+		if !c.Restart || c.has("stopped") || err != nil {
+			return 0, errors.Join(err, c.write("exit", status))
+		}
+		time.Sleep(100 * time.Millisecond) // as the runtimes do
+		if err := c.write("restarts", starts); err != nil {
+			return 1, err
+		}
+	}
+}
+
+// once runs the container's program to its end.
+func (c fakeContainer) once(program string, log io.Writer) (status int, err error) {
+	cmd := exec.Command(program, c.Argv[1:]...)
 	cmd.Args[0] = c.Argv[0]
 	cmd.Env = append(c.Env, containerEnv+"="+c.ID, "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err1 := cmd.StdoutPipe()
 	words, err2 := cmd.StderrPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		return 1, errors.Join(err, c.write("exit", 127))
+		return 127, err
 	}
 	_ = c.write("pid", cmd.Process.Pid)
 	var copying sync.WaitGroup
@@ -147,7 +165,6 @@ func (r fakeRuntime) hold(args []string) (int, error) {
 	}
 	over := make(chan struct{})
 	copying.Go(func() { c.watchMemory(cmd.Process.Pid, over) })
-	status := 0
 	if state, err := cmd.Process.Wait(); err == nil {
 		if status = state.ExitCode(); status < 0 {
 			status = 128 + int(state.Sys().(syscall.WaitStatus).Signal())
@@ -156,7 +173,7 @@ func (r fakeRuntime) hold(args []string) (int, error) {
 	close(over)
 	c.sweep()
 	copying.Wait()
-	return 0, c.write("exit", status)
+	return status, nil
 }
 
 // stamp notes each line with its time, as the runtimes do: only once it is complete.

@@ -37,6 +37,9 @@ func (s space) enter() []string {
 // aloneEnv is set in the process that runs one cell alone.
 const aloneEnv = "HOST_TEST_ALONE"
 
+// Alone reports whether this process runs one test alone, beside the process that runs the others.
+func Alone() bool { return os.Getenv(aloneEnv) != "" }
+
 // runAlone runs the test once more in a process of its own.
 func runAlone(t *testing.T, s space) {
 	t.Helper()
@@ -64,7 +67,7 @@ func runAlone(t *testing.T, s space) {
 // process of anything else is seen. It reports whether this is that process; otherwise the test is over.
 func OwnPIDs(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(aloneEnv) != "" {
+	if Alone() {
 		return true
 	}
 	runAlone(t, ownPIDs)

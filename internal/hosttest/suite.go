@@ -29,6 +29,8 @@ type Suite struct {
 	Elsewhere bool
 	// Way is what lies between sgtune and the host; the zero value where nothing does.
 	Way Way
+	// Tell is what a person would ask for after a failure; nil = nothing.
+	Tell func() string
 }
 
 // Conform runs the conformance suite, which every kind of host must pass.
@@ -36,10 +38,11 @@ func Conform(t *testing.T, s Suite) {
 	for _, c := range slices.Concat(faults, details) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			Watch(t)
 			if why, ok := notApplicable[s.Kind][c.name]; ok {
 				t.Skip("n/a: " + why)
 			}
-			if c.space != shared && os.Getenv(aloneEnv) == "" {
+			if c.space != shared && !Alone() {
 				runAlone(t, c.space)
 				return
 			}
@@ -66,6 +69,13 @@ func NewFixture(t *testing.T, s Suite) Fixture { t.Helper(); return newFixture(t
 func newFixture(t *testing.T, s Suite, before func(*testing.T, string)) Fixture {
 	t.Helper()
 	f := Fixture{Suite: s, Dir: t.TempDir(), Marker: NewMarker()}
+	if s.Tell != nil {
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Log(s.Tell())
+			}
+		})
+	}
 	if s.Kept {
 		t.Cleanup(func() { removeKept(t, f.Dir) })
 	}
@@ -79,14 +89,13 @@ func newFixture(t *testing.T, s Suite, before func(*testing.T, string)) Fixture 
 // removeKept removes a folder in which keepers may still write a last word about groups that have just ended.
 func removeKept(t *testing.T, dir string) {
 	t.Helper()
-	var err error
-	for range 500 {
-		if err = os.RemoveAll(dir); err == nil {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+	err := os.RemoveAll(dir)
+	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		err = os.RemoveAll(dir)
 	}
-	t.Error(err)
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // open makes a host and sees to it that it is closed.
@@ -131,10 +140,13 @@ func (f Fixture) Shell(t *testing.T, script string) host.Process {
 	return f.Launch(t, host.Command{Argv: []string{"sh", "-c", script}, Marker: f.Marker})
 }
 
+// patience is how long the suite waits for what comes within seconds where all is well: that a machine is busy is no failure.
+const patience = time.Minute
+
 // Stop stops a process; an error fails the test.
 func Stop(t *testing.T, p host.Process, grace time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.Stop(ctx, grace); err != nil {
 		t.Error(err)
@@ -147,8 +159,8 @@ func Wait(t *testing.T, p host.Process) host.Exit {
 	select {
 	case <-p.Done():
 		return p.Exit()
-	case <-time.After(20 * time.Second):
-		t.Fatal("process did not end")
+	case <-time.After(patience):
+		t.Fatalf("process did not end within %s", patience)
 		return host.Exit{}
 	}
 }
@@ -156,7 +168,7 @@ func Wait(t *testing.T, p host.Process) host.Exit {
 // FirstLine waits for the first complete line of the log.
 func FirstLine(t *testing.T, p host.Process) string {
 	t.Helper()
-	for range 2000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		b, err := p.Log(t.Context(), 0, 64<<10)
 		if err != nil {
 			t.Fatal(err)
@@ -164,9 +176,8 @@ func FirstLine(t *testing.T, p host.Process) string {
 		if line, _, ok := bytes.Cut(b, []byte("\n")); ok {
 			return string(line)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("nothing in the log")
+	t.Fatalf("no line in the log within %s", patience)
 	return ""
 }
 

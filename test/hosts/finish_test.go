@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/freeport"
+	"sgtune/internal/hosttest"
 )
 
 // shortNight cuts the study to its baseline and adds lines to its file.
@@ -33,13 +36,13 @@ func TestFinishOverSSH(t *testing.T) {
 after: [sh, -c, 'echo "$SSH_CONNECTION" >>%s']
 finish: {notify: [{run: [sh, -c, "cat >%s"]}]}
 `))
-	first := n.start()
+	first := n.Start()
 	n.says(first, "what runs today")
-	if err := first.cmd.Process.Kill(); err != nil {
+	if err := first.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-first.ended
-	n.finish(n.start())
+	<-first.Ended
+	n.finish(n.Start())
 	for name, want := range map[string]int{"before": 2, "after": 1} {
 		b, err := os.ReadFile(at(name))
 		lines := strings.Fields(strings.ReplaceAll(string(b), " ", "_"))
@@ -57,14 +60,7 @@ finish: {notify: [{run: [sh, -c, "cat >%s"]}]}
 // dies, is named by the next check, and the command that is told stops it.
 func TestServerStaysOverSSH(t *testing.T) {
 	need(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	port := freeport.For(t)
 	const key = "open-sesame-4711"
 	at := func(name string) string { return bed("n-stays-" + name) }
 	edit := shortNight(at, `before: [touch, %s, %s]
@@ -74,7 +70,7 @@ finish: {launch: baseline, notify: [{run: [sh, -c, "cat >%s"]}]}
 		return strings.Replace(edit(text), "trust-remote-code: true}", fmt.Sprintf("trust-remote-code: true, port: %d, api-key: %s}", port, key), 1)
 	})
 	t.Cleanup(dismiss) // where the test did not
-	n.finish(n.start())
+	n.finish(n.Start())
 	told, err := os.ReadFile(at("told"))
 	if err != nil || strings.Contains(string(told), key) {
 		t.Fatalf("%v: %s", err, told)
@@ -99,10 +95,10 @@ finish: {launch: baseline, notify: [{run: [sh, -c, "cat >%s"]}]}
 		t.Fatal(err)
 	}
 	n.until("a server again", func() bool {
-		out, _ := exec.Command("pgrep", "-f", fmt.Sprintf("^%s sim-server.*--port %d$", n.program, port)).Output()
+		out, _ := exec.Command("pgrep", "-f", fmt.Sprintf("^%s sim-server.*--port %d$", n.Program, port)).Output()
 		return len(out) > 0 && strings.TrimSpace(string(out)) != pid
 	})
-	cmd, out := n.command("check", n.path("study.yaml"), "--db", n.db())
+	cmd, out := n.Command("check", n.Path("study.yaml"), "--db", n.DB())
 	_ = cmd.Run() // its answer is no, with exit 0
 	if b, err := os.ReadFile(out); err != nil || !strings.Contains(string(b), fmt.Sprintf("the server on port %d that sgtune launched when study stays ended", port)) || !strings.Contains(string(b), "to stop it: "+stop) {
 		t.Errorf("check says %v %s", err, b)
@@ -120,17 +116,17 @@ finish: {launch: baseline, notify: [{run: [sh, -c, "cat >%s"]}]}
 }
 
 // says waits for a text in what a run of the program prints.
-func (n *night) says(r *tuning, text string) {
-	n.t.Helper()
-	n.until(text, func() bool { return strings.Contains(n.text(r), text) })
+func (n *night) says(r *hosttest.Tuning, text string) {
+	n.T.Helper()
+	n.until(text, func() bool { return strings.Contains(r.Text(), text) })
 }
 
 // until waits for something to be so.
 func (n *night) until(what string, is func() bool) {
-	n.t.Helper()
+	n.T.Helper()
 	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			n.t.Fatalf("never: %s", what)
+			n.T.Fatalf("never: %s", what)
 		}
 	}
 }

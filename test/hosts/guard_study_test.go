@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sgtune/host"
+	"sgtune/internal/hosttest"
 )
 
 // guardedStudy is one on this machine itself. Its server takes all memory with 0.9, and serves with other values.
@@ -91,9 +92,9 @@ func (n localNight) run(args ...string) string {
 	return string(out)
 }
 
-func (n localNight) shown() shown {
+func (n localNight) shown() hosttest.Shown {
 	n.t.Helper()
-	var s shown
+	var s hosttest.Shown
 	if text := n.run("show", n.name, "--json"); json.Unmarshal([]byte(text), &s) != nil {
 		n.t.Fatalf("show: %s", text)
 	}

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,41 +45,20 @@ func serve() (func(), error) {
 			return func() {}, nil
 		}
 	}
-	port, err := freePorts()
+	port, free, err := hosttest.Ports(20000)
 	if err != nil {
-		return func() {}, err
+		return free, err
 	}
 	for name, value := range map[string]string{"SSHD_TB_DIR": bed("sshd"), portEnv: fmt.Sprint(port)} {
 		if err := os.Setenv(name, value); err != nil {
-			return func() {}, err
+			return free, err
 		}
 	}
-	undo := func() { _ = testbed("purge") }
+	undo := func() { _ = testbed("purge"); free() }
 	if err := testbed("start"); err != nil {
 		return undo, err
 	}
 	return undo, moreHosts()
-}
-
-// freePorts finds two neighbours and one nine above, which stays unused. They must stay ours while the servers are
-// stopped, so two runs at once begin to look at different places.
-func freePorts() (int, error) {
-	for range 1000 {
-		port := 20000 + rand.IntN(1000)*10
-		free := true
-		for _, p := range []int{port, port + 1, port + 9} {
-			ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err != nil {
-				free = false
-				break
-			}
-			_ = ln.Close()
-		}
-		if free {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free ports for the servers")
 }
 
 func bed(name string) string { return filepath.Join(os.Getenv(bedEnv), name) }
@@ -181,6 +158,7 @@ func addKeys() error {
 // need skips a test that cannot run here.
 func need(t *testing.T) {
 	t.Helper()
+	hosttest.Watch(t)
 	if testing.Short() {
 		t.Skip("real servers: make test-all runs it")
 	}

@@ -32,7 +32,7 @@ func TestLeaveAndReclaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stranger.Process.Kill(); _ = stranger.Wait() })
-	run := n.start()
+	run := n.Start()
 	n.waitFor(t, time.Minute, "the server is up", func() bool { return len(n.servers()) > 0 && n.measures() })
 
 	if code, out := n.reclaim(t, "--host", "gpu-reclaim"); code != 3 || !strings.Contains(out, "study reclaim") || !strings.Contains(out, "nothing was freed") {
@@ -46,14 +46,14 @@ func TestLeaveAndReclaim(t *testing.T) {
 	frozen := freeze(t)
 	time.Sleep(time.Second)
 	n.signal(t, run)
-	n.waitFor(t, 5*time.Second, "it answers at once", func() bool { return strings.Contains(n.text(run), "stopping: ") })
+	n.waitFor(t, 5*time.Second, "it answers at once", func() bool { return strings.Contains(run.Text(), "stopping: ") })
 	n.waitFor(t, 30*time.Second, "it says what it waits for", func() bool {
-		return strings.Contains(n.text(run), "gpu-reclaim was not heard for ") && strings.Contains(n.text(run), "press Ctrl-C again to leave without")
+		return strings.Contains(run.Text(), "gpu-reclaim was not heard for ") && strings.Contains(run.Text(), "press Ctrl-C again to leave without")
 	})
 	n.signal(t, run)
-	n.await(run, 25*time.Second)
-	if text := n.text(run); run.code != 130 || !strings.Contains(text, "may still run") || !strings.Contains(text, "sgtune reclaim ") || strings.Contains(text, "dirty") {
-		t.Errorf("left with %d:\n%s", run.code, text)
+	n.Await(run, 25*time.Second)
+	if text := run.Text(); run.Code != 130 || !strings.Contains(text, "may still run") || !strings.Contains(text, "sgtune reclaim ") || strings.Contains(text, "dirty") {
+		t.Errorf("left with %d:\n%s", run.Code, text)
 	}
 	for _, pid := range frozen {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -82,7 +82,7 @@ func TestLeaveAndReclaim(t *testing.T) {
 		_, err := os.Stat(filepath.Join(bed("cache"), "sgtune"))
 		return os.IsNotExist(err)
 	})
-	if code, out := n.reclaim(t, n.path("study.yaml")); code != 0 || !strings.Contains(out, "no process of a trial is left") {
+	if code, out := n.reclaim(t, n.Path("study.yaml")); code != 0 || !strings.Contains(out, "no process of a trial is left") {
 		t.Errorf("by the study file, once more: exit %d\n%s", code, out)
 	}
 }
@@ -98,8 +98,8 @@ func (n *night) reclaim(t *testing.T, args ...string) (code int, output string) 
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\nexec "+ssh+" -F "+bed("config")+" \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), n.program, append([]string{"reclaim"}, args...)...)
-	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+n.path("run"))
+	cmd := exec.CommandContext(t.Context(), n.Program, append([]string{"reclaim"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+n.Path("run"))
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -123,13 +123,13 @@ func (n *night) servers() []int {
 
 // measures reports whether a trial is past its start.
 func (n *night) measures() bool {
-	files, _ := filepath.Glob(n.path("sgtune.files/" + n.name + "/0/level-*"))
+	files, _ := filepath.Glob(n.Path("sgtune.files/" + n.Name + "/0/level-*"))
 	return len(files) > 0
 }
 
-func (n *night) signal(t *testing.T, r *tuning) {
+func (n *night) signal(t *testing.T, r *hosttest.Tuning) {
 	t.Helper()
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := r.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 }

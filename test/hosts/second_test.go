@@ -29,7 +29,7 @@ func TestSecondTuner(t *testing.T) {
 	}
 	n.refused(t, "study.yaml", "unshare", "--uts", "--pid", "--fork", "--mount-proc", "sh", "-c", `hostname laptop-b && exec "$@"`, "sh")
 
-	text, err := os.ReadFile(n.path("study.yaml"))
+	text, err := os.ReadFile(n.Path("study.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestSecondTuner(t *testing.T) {
 		t.Fatalf("no host to replace in\n%s", text)
 	}
 	local := before + "\nhost: {kind: local}\nsampler:" + after
-	if err := os.WriteFile(n.path("local.yaml"), []byte(local), 0o600); err != nil {
+	if err := os.WriteFile(n.Path("local.yaml"), []byte(local), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.refused(t, "local.yaml", "env", "XDG_STATE_HOME="+bed("state"), "PATH="+bed("gpu")+":"+os.Getenv("PATH"))
@@ -55,9 +55,9 @@ func TestSecondTuner(t *testing.T) {
 // refused runs a study's tune by a command that starts it somewhere, and wants to hear of the first one.
 func (n *night) refused(t *testing.T, study string, where ...string) {
 	t.Helper()
-	argv := append(where, n.program, "tune", n.path(study), "--db", n.path(study+".db"), "--web", "off")
+	argv := append(where, n.Program, "tune", n.Path(study), "--db", n.Path(study+".db"), "--web", "off")
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+n.path("run"), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+n.Path("run"), "NO_COLOR=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/hosttest"
 )
 
 const longEnv = "SGTUNE_LONG" // makes cuts as long as those of a bad night
@@ -30,7 +32,7 @@ func TestStudyOverCutLink(t *testing.T) {
 	if os.Getenv(longEnv) != "" {
 		away = 30 * time.Second
 	}
-	r := n.start()
+	r := n.Start()
 	n.inLevel(r, 0)
 	do(t, "drop")
 	n.inLevel(r, 1)
@@ -41,7 +43,7 @@ func TestStudyOverCutLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.finish(r)
-	s := n.show()
+	s := n.Show()
 	allWell(t, s, 4)
 	measuredAnew := 0
 	for _, e := range s.Events {
@@ -57,14 +59,14 @@ func TestStudyOverCutLink(t *testing.T) {
 }
 
 // inLevel waits until a trial is in the middle of its load level.
-func (n *night) inLevel(r *tuning, number int) {
-	n.t.Helper()
+func (n *night) inLevel(r *hosttest.Tuning, number int) {
+	n.T.Helper()
 	n.awaitRow(r, `number = ? AND step = 'measure'`, number)
 	time.Sleep(1500 * time.Millisecond)
 }
 
 // allWell checks that a study came to its verdict with this many launches, none of them in vain.
-func allWell(t *testing.T, s shown, launches int) {
+func allWell(t *testing.T, s hosttest.Shown, launches int) {
 	t.Helper()
 	if s.State != "complete" || s.Verdict.Answer == "" || len(s.Trials) != launches {
 		t.Errorf("state %s, answer %q, %d trials; want complete, an answer, %d", s.State, s.Verdict.Answer, len(s.Trials), launches)
@@ -81,9 +83,9 @@ func TestStudyThroughJump(t *testing.T) {
 	n := newNight(t, "jump", "gpu-study-via-jump", func(text string) string {
 		return strings.Replace(shortStudy(text), "  tuner_gone: 2m\n", "  tuner_gone: 2m\n  replay_from: here\n", 1)
 	})
-	r := n.start()
+	r := n.Start()
 	n.finish(r)
-	allWell(t, n.show(), 4)
+	allWell(t, n.Show(), 4)
 	n.nothingLeft()
 }
 
@@ -102,18 +104,18 @@ func TestStudyOnFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r := n.start()
+	r := n.Start()
 	n.inLevel(r, 0)
 	stop := fill(t, run+"/filler")
-	n.await(r, 3*time.Minute)
-	if text := n.text(r); r.code != 1 || !strings.Contains(text, "2 launches in a row failed before there was a server") || !strings.Contains(text, "no space left") {
-		t.Errorf("exit %d\n%s", r.code, text)
+	n.Await(r, 3*time.Minute)
+	if text := r.Text(); r.Code != 1 || !strings.Contains(text, "2 launches in a row failed before there was a server") || !strings.Contains(text, "no space left") {
+		t.Errorf("exit %d\n%s", r.Code, text)
 	}
 	n.whole()
 	stop()
 	before := n.sums()
-	n.finish(n.start())
-	s := n.show()
+	n.finish(n.Start())
+	s := n.Show()
 	kept(t, before, n.sums())
 	if s.State != "complete" || s.Verdict.Answer == "" {
 		t.Errorf("state %s, answer %q; want complete, an answer", s.State, s.Verdict.Answer)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"sgtune/internal/hosttest"
 )
 
 const killsEnv = "SGTUNE_KILLS" // how many studies are run with a kill -9 each; without it, one with two kills
@@ -16,9 +18,9 @@ const killsEnv = "SGTUNE_KILLS" // how many studies are run with a kill -9 each;
 func TestStudyOverSSH(t *testing.T) {
 	calm := newNight(t, "calm", "gpu-study", nil)
 	begin := time.Now()
-	calm.finish(calm.start())
+	calm.finish(calm.Start())
 	took := time.Since(begin)
-	want := calm.show()
+	want := calm.Show()
 	t.Logf("undisturbed: %s, %d launches, %s by %.1f%%", took.Round(time.Second), len(want.Trials), want.Verdict.Answer, 100*want.Verdict.Gain)
 	if want.State != "complete" || want.Verdict.Answer != "better" {
 		t.Fatalf("undisturbed: %s, %+v", want.State, want.Verdict)
@@ -41,9 +43,9 @@ func TestStudyOverSSH(t *testing.T) {
 			for k := range kills {
 				n.killAt(randomInstant(random, len(want.Trials), took, k, kills), sums)
 			}
-			n.finish(n.start())
-			got := n.show()
-			sameAnswer(t, want, got)
+			n.finish(n.Start())
+			got := n.Show()
+			hosttest.SameAnswer(t, name, want, got)
 			kept(t, sums, n.sums())
 			n.allVerified()
 			n.nothingLeft()
@@ -72,30 +74,30 @@ func randomInstant(random *rand.Rand, launches int, took time.Duration, k, kills
 
 // killAt runs the study and kills sgtune at an instant. Rows finished before stay as they were; sums are added to.
 func (n *night) killAt(at instant, sums map[int]string) {
-	n.t.Helper()
-	r := n.start()
+	n.T.Helper()
+	r := n.Start()
 	if at.trial >= 0 {
 		n.awaitRow(r, `number >= ?`, at.trial)
 	}
 	select {
-	case <-r.ended:
+	case <-r.Ended:
 	case <-time.After(at.after):
 	}
-	if !r.kill() {
-		n.t.Fatalf("it ended before it was to be killed, %s after trial %d was begun:\n%s", at.after, at.trial, n.text(r))
+	if !r.Kill() {
+		n.T.Fatalf("it ended before it was to be killed, %s after trial %d was begun:\n%s", at.after, at.trial, r.Text())
 	}
 	n.whole()
 	now := n.sums()
-	kept(n.t, sums, now)
+	kept(n.T, sums, now)
 	for number, sum := range now {
 		sums[number] = sum
 	}
-	n.t.Logf("killed %s after trial %d was begun (-1: the program), %d rows finished, in step %s", at.after.Round(100*time.Millisecond), at.trial, len(now), n.step())
+	n.T.Logf("killed %s after trial %d was begun (-1: the program), %d rows finished, in step %s", at.after.Round(100*time.Millisecond), at.trial, len(now), n.step())
 }
 
 // step is where the running trial stands.
 func (n *night) step() string {
-	n.t.Helper()
+	n.T.Helper()
 	db := n.open()
 	if db == nil {
 		return "none"

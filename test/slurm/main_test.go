@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,37 +49,32 @@ func serve() (func(), error) {
 	} else if why != "" {
 		return func() {}, nil
 	}
-	port, err := freePorts()
+	port, free, err := hosttest.Ports(30000)
 	if err != nil {
-		return func() {}, err
+		return free, err
+	}
+	nodes := 7 // a whole study has two to itself, and the time limit one
+	if hosttest.Alone() {
+		nodes = 2
 	}
 	for name, value := range map[string]string{
-		"SLURM_TB_NODES": "4", // a whole study has one to itself
+		"SLURM_TB_NODES": fmt.Sprint(nodes),
 		"SLURM_TB_DIR":   bed("slurm"), "SLURM_TB_PORT": fmt.Sprint(port), "SLURM_TB_REST": "0", "SLURM_CONF": bed("slurm/slurm.conf"),
 	} {
 		if err := os.Setenv(name, value); err != nil {
-			return func() {}, err
+			return free, err
 		}
 	}
-	return func() { _ = testbed("purge") }, testbed("start")
+	return func() { _ = testbed("purge"); free() }, testbed("start")
 }
 
-// freePorts finds three neighbours. Two runs at once begin to look at different places.
-func freePorts() (int, error) {
-	for range 1000 {
-		port := 30000 + rand.IntN(200)*10
-		free := true
-		for p := port; p < port+3 && free; p++ {
-			ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if free = err == nil; free {
-				_ = ln.Close()
-			}
-		}
-		if free {
-			return port, nil
-		}
+// controllerSaid is the end of the controller's log.
+func controllerSaid() string {
+	b, err := os.ReadFile(bed("slurm/log/slurmctld.log"))
+	if err != nil {
+		return err.Error()
 	}
-	return 0, fmt.Errorf("no free ports for the cluster")
+	return "the controller's log ends with:\n" + string(b[max(0, len(b)-6000):])
 }
 
 func bed(name string) string { return filepath.Join(os.Getenv(bedEnv), name) }
@@ -98,6 +91,7 @@ func testbed(verb string) error {
 // need skips a test that cannot run here.
 func need(t *testing.T) {
 	t.Helper()
+	hosttest.Watch(t)
 	if testing.Short() {
 		t.Skip("a real cluster: make test-all runs it")
 	}
@@ -124,7 +118,7 @@ type ending struct{ *host.Slurm }
 
 // Close implements io.Closer.
 func (e ending) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := e.End(ctx); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 // and has submitted nothing.
 func TestSecondTuner(t *testing.T) {
 	n := newNight(t, "second", "1s")
-	first := host.NewLocal(host.LocalOptions{StateDir: filepath.Join(n.path("state"), "sgtune")})
+	first := host.NewLocal(host.LocalOptions{StateDir: filepath.Join(n.Path("state"), "sgtune")})
 	release, err := first.Lease(t.Context(), "study first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := n.start()
+	r := n.Start()
 	n.finish(r, 3)
-	out, err := os.ReadFile(r.out)
+	out, err := os.ReadFile(r.Out)
 	if err != nil {
 		t.Fatal(err)
 	}

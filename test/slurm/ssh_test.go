@@ -17,7 +17,8 @@ func TestThroughSSH(t *testing.T) {
 	if _, err := os.Stat("/usr/sbin/sshd"); err != nil {
 		t.Skip("no sshd here: run test/testbed/sshd.sh install")
 	}
-	port, err := freePorts()
+	port, free, err := hosttest.Ports(30000)
+	defer free()
 	if err != nil {
 		t.Fatal(err)
 	}

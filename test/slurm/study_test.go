@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/hosttest"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestStudyOverSlurm(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	reference := newNight(t, "calm", "1s")
 	var calm sync.WaitGroup
-	calm.Go(func() { <-reference.start().ended }) // on a node of its own, meanwhile
+	calm.Go(func() { <-reference.Start().Ended }) // on a node of its own, meanwhile
 	nights := make([]*night, studies)
 	for i := range nights {
 		n := newNight(t, fmt.Sprintf("killed-%d", i+1), "1s")
@@ -41,59 +43,47 @@ func TestStudyOverSlurm(t *testing.T) {
 		for range kills {
 			n.killAfter(time.Duration(random.Float64()*float64(nightly)/float64(kills)), rows)
 		}
-		n.finish(n.start(), 0)
+		n.finish(n.Start(), 0)
 		n.same(rows)
 	}
 	calm.Wait()
-	want := reference.show()
+	want := reference.Show()
 	if want.State != "complete" || want.Verdict.Answer != "better" {
 		t.Fatalf("undisturbed: %s, %+v", want.State, want.Verdict)
 	}
 	reference.nothingLeft()
 	for _, n := range nights {
-		sameAnswer(t, n.name, want, n.show())
+		hosttest.SameAnswer(t, n.Name, want, n.Show())
 		n.nothingLeft()
 	}
 }
 
 // killAfter runs the study and kills sgtune after d. Rows finished before stay as they were; rows is added to.
 func (n *night) killAfter(d time.Duration, rows map[int]string) {
-	n.t.Helper()
-	r := n.start()
+	n.T.Helper()
+	r := n.Start()
 	select {
-	case <-r.ended:
+	case <-r.Ended:
 	case <-time.After(d):
 	}
-	if !r.kill() {
-		n.t.Fatalf("it ended before it was to be killed, after %s", d)
+	if !r.Kill() {
+		n.T.Fatalf("it ended before it was to be killed, after %s", d)
 	}
 	n.same(rows)
-	n.t.Logf("%s: killed after %s, %d rows finished", n.name, d.Round(100*time.Millisecond), len(rows))
+	n.T.Logf("%s: killed after %s, %d rows finished", n.Name, d.Round(100*time.Millisecond), len(rows))
 }
 
 // same fails when a trial that was finished before is another one now, and adds those that are finished since.
 func (n *night) same(rows map[int]string) {
-	n.t.Helper()
-	now := n.show().finished()
+	n.T.Helper()
+	now := n.Show().Finished()
 	for number, was := range rows {
 		if now[number] != was {
-			n.t.Errorf("%s: finished trial %d changed:\n%s\n%s", n.name, number, was, now[number])
+			n.T.Errorf("%s: finished trial %d changed:\n%s\n%s", n.Name, number, was, now[number])
 		}
 	}
 	for number, is := range now {
 		rows[number] = is
-	}
-}
-
-// sameAnswer compares two verdicts: winner and class are the same, and the intervals overlap.
-func sameAnswer(t *testing.T, name string, want, got shown) {
-	t.Helper()
-	w, g := want.Verdict, got.Verdict
-	if got.State != "complete" || g.Answer != w.Answer || fmt.Sprint(g.Config) != fmt.Sprint(w.Config) { // maps are printed in order
-		t.Errorf("%s: %s, %q, %v; want complete, %q, %v", name, got.State, g.Answer, g.Config, w.Answer, w.Config)
-	}
-	if w.Low == nil || w.High == nil || g.Low == nil || g.High == nil || *g.Low > *w.High || *w.Low > *g.High {
-		t.Errorf("%s: the intervals do not overlap: %+v, %+v", name, w, g)
 	}
 }
 
@@ -103,7 +93,7 @@ func TestStudyWhoseJobsEnd(t *testing.T) {
 	need(t)
 	t.Parallel()
 	n := newNight(t, "ends", "2m")
-	r := n.start()
+	r := n.Start()
 	for i, end := range []struct {
 		how            func(id string)
 		outcome, cause string
@@ -120,23 +110,23 @@ func TestStudyWhoseJobsEnd(t *testing.T) {
 		}, "aborted", "unknown", "lost its node"},
 	} {
 		end.how(n.serving(i))
-		var got row
+		var got hosttest.Trial
 		eventually(t, fmt.Sprintf("trial %d ends", i), 2*time.Minute, func() bool {
-			s := n.show()
-			if len(s.rows) > i {
-				got = s.rows[i]
+			s := n.Show()
+			if len(s.Trials) > i {
+				got = s.Trials[i]
 			}
 			return got.State == "failed"
 		})
 		if got.Outcome != end.outcome || got.Cause != end.cause {
 			t.Errorf("trial %d: %+v, want %s / %s", i, got, end.outcome, end.cause)
 		}
-		if b, err := os.ReadFile(r.out); err != nil || !strings.Contains(string(b), end.said) {
+		if b, err := os.ReadFile(r.Out); err != nil || !strings.Contains(string(b), end.said) {
 			t.Errorf("trial %d: not said %q, %v", i, end.said, err)
 		}
 	}
 	n.serving(3)
-	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := r.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	n.finish(r, 130)
@@ -145,9 +135,9 @@ func TestStudyWhoseJobsEnd(t *testing.T) {
 
 // serving waits until the server of a trial serves, and returns its job.
 func (n *night) serving(number int) (id string) {
-	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("trial %d is measured", number), 2*time.Minute, func() bool {
-		log, _ := os.ReadFile(n.path(fmt.Sprintf("sgtune.files/%s/%d/server.log", n.name, number)))
+	n.T.Helper()
+	eventually(n.T, fmt.Sprintf("trial %d is measured", number), 2*time.Minute, func() bool {
+		log, _ := os.ReadFile(n.Path(fmt.Sprintf("sgtune.files/%s/%d/server.log", n.Name, number)))
 		jobs := n.jobsOf(fmt.Sprintf("%d.", number))
 		if !strings.Contains(string(log), "Decode batch") || len(jobs) != 1 {
 			return false

@@ -18,7 +18,7 @@ import (
 func suite() hosttest.Suite {
 	return hosttest.Suite{
 		Kind: "slurm", Kept: true, Elsewhere: true, New: func(dir string) host.Host { return newHost("slurm", dir) },
-		Way: hosttest.Way{Cut: cut, Away: 5 * time.Second, Restart: restart},
+		Way: hosttest.Way{Cut: cut, Away: 5 * time.Second, Restart: restart}, Tell: controllerSaid,
 	}
 }
 
@@ -79,11 +79,7 @@ func cut(t *testing.T, f hosttest.Fixture) (mend func()) {
 	if !ok {
 		t.Fatalf("a %T", f.Host)
 	}
-	for _, pid := range steps(t, of.Job().ID) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-	}
+	killSteps(t, of.Job().ID)
 	return func() {
 		if err := os.Remove(file); err != nil {
 			t.Error(err)
@@ -114,5 +110,5 @@ func stopController(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the controller ends", 20*time.Second, func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
+	eventually(t, "the controller ends", time.Minute, func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
 }
