@@ -23,10 +23,12 @@ type Container struct {
 }
 
 const (
-	containerLabel  = "sgtune.trial"  // its value is the marker
-	containerPrefix = "sgtune-"       // of the name, the marker follows
-	serviceLabel    = "sgtune.served" // of a container that stays after the study; its value is the study
+	containerLabel  = "sgtune.trial" // its value is the marker
+	containerPrefix = "sgtune-"      // of the name, the marker follows
 )
+
+// ServiceLabel is the label of a container that stays after a study (Container.ServiceWords); its value is the study.
+const ServiceLabel = "sgtune.served"
 
 func containerName(marker string) string { return containerPrefix + marker }
 
@@ -104,7 +106,7 @@ func (c Container) AskWords(name string, argv []string, vars map[string]string) 
 func (c Container) ServiceWords(study string, argv []string, vars map[string]string) (words []string, env map[string]string) {
 	more, pairs := envWords(vars)
 	words = slices.Concat([]string{c.Runtime, "run", "-d", "--restart", "unless-stopped"}, commonWords(c),
-		[]string{"--name", ServiceName(study), "--label", serviceLabel + "=" + study}, more, []string{c.Image}, argv)
+		[]string{"--name", ServiceName(study), "--label", ServiceLabel + "=" + study}, more, []string{c.Image}, argv)
 	return words, pairMap(pairs)
 }
 

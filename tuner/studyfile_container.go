@@ -3,7 +3,6 @@ package tuner
 import (
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sgtune/sglang"
@@ -35,38 +34,6 @@ func (d *decoder) readContainer(f field) {
 	d.study.Server.Container = c
 }
 
-// runSwitches are the flags of docker run and podman run that take no value; every other one takes one. Both spell
-// them alike.
-var runSwitches = []string{
-	"-d", "--detach", "--disable-content-trust", "--help", "--init", "-i", "--interactive", "--no-healthcheck", "--oom-kill-disable", "--privileged",
-	"-P", "--publish-all", "-q", "--quiet", "--read-only", "--rm", "--sig-proxy", "-t", "--tty", "--use-api-socket",
-	"--env-host", "--http-proxy", "--no-hosts", "--no-hostname", "--passwd", "--read-only-tmpfs", "--replace", "--rmi", "--rootfs", "--tls-verify", "--unsetenv-all",
-}
-
-// What sgtune itself does to a container, so that an argument must not.
-const (
-	itsLife    = "sgtune removes the container itself, once it has written down how it ended"
-	itsName    = "sgtune names and labels the container itself, to find it again after a crash"
-	itsStart   = "sgtune runs the container in the background itself and reads its log"
-	itsNetwork = "the container has the machine's own network: sgtune chooses the port, and a proxy in between would be measured, too"
-)
-
-// refusedRun are arguments of run that would break what sgtune promises, and why.
-var refusedRun = map[string]string{
-	"--rm": itsLife, "--rmi": itsLife, "--restart": "a server that dies must stay dead, or its failure is not seen", "--replace": itsName,
-	"--name": itsName, "--cidfile": "the second trial would find the file of the first", "--label-file": itsName,
-	"--detach": itsStart, "--interactive": itsStart, "--tty": itsStart, "--detach-keys": itsStart, "--attach": itsStart, "--help": itsStart,
-	"--publish": itsNetwork, "--publish-all": itsNetwork, "--pod": itsNetwork, "--network": itsNetwork,
-	"--oom-kill-disable": "a server that reaches its limit would hang instead of ending", "--timeout": "sgtune has its own limits (server.ready_timeout, budget)",
-	"--health-on-failure": "a server that dies must stay dead, or its failure is not seen", "--rootfs": "server.container.image names what runs",
-	"--log-driver": "sgtune reads the log with logs", // only with none
-}
-
-var shortRun = map[string]string{
-	"-d": "--detach", "-i": "--interactive", "-t": "--tty", "-P": "--publish-all", "-p": "--publish", "-q": "--quiet", "-a": "--attach", "-l": "--label",
-	"-e": "--env", "-m": "--memory", "-v": "--volume", "-u": "--user", "-w": "--workdir", "-h": "--hostname", "-c": "--cpu-shares", "--net": "--network",
-}
-
 // readContainerArgs reads the arguments of run and refuses those that sgtune cannot live with.
 func (d *decoder) readContainerArgs(f field, c *sglang.Container) {
 	if f.value.kind == list && len(f.value.items) == 0 {
@@ -77,16 +44,13 @@ func (d *decoder) readContainerArgs(f field, c *sglang.Container) {
 		return
 	}
 	c.Args = words
-	for i := 0; i < len(words); i++ {
-		name, value, n := runArg(words[i:])
-		at := f.value.items[i]
-		if name == "" {
-			d.wrong(at, "`server.container.args` holds %s, which is no flag and no flag's value: %s would take it for the image; the image stands under image:",
-				quote(words[i]), runtimeName(c))
-			return
-		}
-		d.judgeRunArg(at, f.value.items[min(i+n-1, len(words)-1)], c, name, value)
-		i += n - 1
+	args, rest := sglang.RunArgs(words)
+	for _, a := range args {
+		d.judgeRunArg(f.value.items[a.From], f.value.items[a.To-1], c, a)
+	}
+	if rest < len(words) {
+		d.wrong(f.value.items[rest], "`server.container.args` holds %s, which is no flag and no flag's value: %s would take it for the image; the image stands under image:",
+			quote(words[rest]), runtimeName(c))
 	}
 }
 
@@ -97,80 +61,24 @@ func runtimeName(c *sglang.Container) string {
 	return c.Runtime
 }
 
-// runArg splits off the first argument: its long name, its value, and how many words it takes; no name where a word
-// is no flag.
-func runArg(words []string) (name, value string, n int) {
-	word := words[0]
-	if len(word) < 2 || word[0] != '-' || word == "--" {
-		return "", "", 1
-	}
-	if !strings.HasPrefix(word, "--") {
-		if cluster := strings.TrimLeft(word[1:], "ditPq"); cluster == "" { // -dit
-			for _, long := range []string{"-d", "-i", "-t", "-P", "-q"} {
-				if strings.Contains(word, long[1:]) {
-					return shortRun[long], "", 1
-				}
-			}
-		}
-		if len(word) > 2 { // -m400g
-			return long(word[:2]), strings.TrimPrefix(word[2:], "="), 1
-		}
-	}
-	name, value, inline := strings.Cut(word, "=")
-	if inline || slices.Contains(runSwitches, name) || len(words) == 1 {
-		return long(name), value, 1
-	}
-	return long(name), words[1], 2
-}
-
-func long(name string) string {
-	if l, ok := shortRun[name]; ok {
-		return l
-	}
-	return name
-}
-
 // judgeRunArg refuses one argument, or takes from it what the study must know.
-func (d *decoder) judgeRunArg(at, valueAt *node, c *sglang.Container, name, value string) {
-	why, bad := refusedRun[name]
-	switch name {
-	case "--network":
-		bad = value != "host"
-	case "--log-driver":
-		bad = value == "none"
-	case "--label":
-		bad, why = strings.HasPrefix(value, "sgtune."), itsName
+func (d *decoder) judgeRunArg(at, valueAt *node, c *sglang.Container, a sglang.RunArg) {
+	switch a.Name {
 	case "--env":
-		variable, _, _ := strings.Cut(value, "=")
-		bad, why = strings.HasPrefix(variable, "SGTUNE_"), itsName
-		if secretName(variable) {
+		if variable, _, given := strings.Cut(a.Value, "="); given && secretName(variable) {
 			d.secrets = append(d.secrets, valueAt)
 		}
 	case "--memory":
-		n, ok := runBytes(value)
+		n, ok := sglang.RunBytes(a.Value)
 		if !ok || n == 0 {
-			d.wrong(valueAt, "`server.container.args` sets %s %s, which is no size; write a number with k, m or g behind it, like 400g", name, quote(value))
+			d.wrong(valueAt, "`server.container.args` sets %s %s, which is no size; write a number with k, m or g behind it, like 400g", a.Name, quote(a.Value))
 			return
 		}
 		c.Memory = n
 	}
-	if bad {
-		d.wrong(at, "`server.container.args` holds %s: %s; remove it", quote(strings.TrimSuffix(name+" "+value, " ")), why)
+	if why := a.Refused(); why != "" {
+		d.wrong(at, "`server.container.args` holds %s: %s; remove it", quote(strings.TrimSuffix(a.Name+" "+a.Value, " ")), why)
 	}
-}
-
-// runBytes reads a size as the runtimes do: 400g is 400 x 2^30 bytes.
-func runBytes(text string) (int64, bool) {
-	text = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text), "b"), "i")
-	shift := 0
-	if i := strings.IndexAny(text, "kmgtp"); i >= 0 && i == len(text)-1 {
-		shift, text = 10*(1+strings.IndexByte("kmgtp", text[i])), text[:i]
-	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || v < 0 || v > 1<<40 {
-		return 0, false
-	}
-	return int64(v * float64(int64(1)<<shift)), true
 }
 
 // settleContainer judges what the whole file shows of a container.
@@ -192,8 +100,9 @@ func containerNotes(s *Study) []string {
 		return nil
 	}
 	var out []string
+	args, _ := sglang.RunArgs(c.Args)
 	given := func(names ...string) bool {
-		return slices.ContainsFunc(containerFlags(c), func(f runFlag) bool { return slices.Contains(names, f.name) })
+		return slices.ContainsFunc(args, func(a sglang.RunArg) bool { return slices.Contains(names, a.Name) })
 	}
 	if !s.Simulated && !given("--gpus", "--device", "--runtime", "--privileged") {
 		flag := "--gpus, all"
@@ -205,38 +114,26 @@ func containerNotes(s *Study) []string {
 	if !s.Simulated && Ranks(sglang.Merge(s.Server.Flags, s.Baseline)) > 1 && !given("--ipc", "--shm-size") {
 		out = append(out, "Several ranks share memory through /dev/shm, which is 64 MB in a container: add [--ipc, host] or [--shm-size, 32g] to server.container.args.")
 	}
-	if model := s.Server.Model; strings.HasPrefix(model, "/") && !s.Simulated && !mounted(c, model) {
+	if model := s.Server.Model; strings.HasPrefix(model, "/") && !s.Simulated && !mounted(args, model) {
 		out = append(out, "The container may not see the model: no volume of server.container.args covers "+model+"; add [-v, \""+filepath.Dir(model)+":"+filepath.Dir(model)+":ro\"].")
 	}
 	return out
 }
 
-type runFlag struct{ name, value string }
-
-func containerFlags(c *sglang.Container) []runFlag {
-	var flags []runFlag
-	for i := 0; i < len(c.Args); {
-		name, value, n := runArg(c.Args[i:])
-		flags = append(flags, runFlag{name, value})
-		i += n
-	}
-	return flags
-}
-
-// mounted reports whether a volume of the container covers a path inside it.
-func mounted(c *sglang.Container, file string) bool {
+// mounted reports whether a volume among the arguments covers a path inside the container.
+func mounted(args []sglang.RunArg, file string) bool {
 	under := func(dir string) bool {
 		dir = strings.TrimSuffix(dir, "/")
 		return dir != "" && (file == dir || strings.HasPrefix(file, dir+"/"))
 	}
-	for _, f := range containerFlags(c) {
-		switch f.name {
+	for _, a := range args {
+		switch a.Name {
 		case "--volume":
-			if parts := strings.Split(f.value, ":"); under(parts[min(1, len(parts)-1)]) {
+			if parts := strings.Split(a.Value, ":"); under(parts[min(1, len(parts)-1)]) {
 				return true
 			}
 		case "--mount":
-			for _, option := range strings.Split(f.value, ",") {
+			for _, option := range strings.Split(a.Value, ",") {
 				key, value, _ := strings.Cut(option, "=")
 				if slices.Contains([]string{"target", "dst", "destination"}, key) && under(value) {
 					return true

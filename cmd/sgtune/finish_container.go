@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -22,20 +21,6 @@ const wordsLabel = "sgtune.words"
 
 // containerSteward leaves the server to its container's runtime and a restart policy.
 type containerSteward struct{ *finish }
-
-// served is what the runtime tells of a container.
-type served struct {
-	State struct {
-		Status    string
-		Running   bool
-		Pid       int
-		ExitCode  int
-		StartedAt string
-		Error     string
-	}
-	RestartCount int
-	Config       struct{ Labels map[string]string }
-}
 
 func (c *containerSteward) name() string { return host.ServiceName(c.study.Name) }
 
@@ -66,10 +51,7 @@ func (c *containerSteward) begin(ctx context.Context) (host.Resident, error) {
 func (c *containerSteward) look(ctx context.Context) (host.Resident, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
-	ask := askHere
-	if c.place.remote != nil {
-		ask = askOn(c.place.remote)
-	}
+	ask := c.place.ask()
 	list, err := ask(ctx, []string{c.study.Server.Container.Runtime, "ps", "-a", "-q", "--filter", "name=^" + c.name() + "$"}, nil)
 	if err != nil {
 		return host.Resident{}, false, fmt.Errorf("ask %s for its containers: %w", c.study.Server.Container.Runtime, err)
@@ -85,26 +67,16 @@ func (c *containerSteward) look(ctx context.Context) (host.Resident, bool, error
 }
 
 func (c *containerSteward) resident(inspected string) (host.Resident, bool, error) {
-	var all []served
-	if err := json.Unmarshal([]byte(inspected), &all); err != nil || len(all) != 1 {
-		return host.Resident{}, false, fmt.Errorf("%s tells nothing of container %s that is understood: %w", c.study.Server.Container.Runtime, c.name(), err)
+	s, err := readServed(inspected)
+	if err != nil {
+		return host.Resident{}, false, fmt.Errorf("ask %s for container %s: %w", c.study.Server.Container.Runtime, c.name(), err)
 	}
-	s := all[0]
-	r := host.Resident{
-		Name: c.study.Name, Port: c.port, Starts: 1 + s.RestartCount, StopBy: c.study.Server.Container.Runtime + " stop " + c.name(),
-	}
+	r := s.resident(c.study.Server.Container.Runtime, c.name())
+	r.Name, r.Port = c.study.Name, c.port
 	if s.Config.Labels[wordsLabel] == c.digest() {
 		r.Argv = c.argv
 	}
-	if at, err := time.Parse(time.RFC3339Nano, s.State.StartedAt); err == nil {
-		r.Since = at
-	}
-	if s.State.Running {
-		r.Server.PID = s.State.Pid
-	} else {
-		r.Ended = fmt.Sprintf("exit status %d", s.State.ExitCode)
-	}
-	return r, s.State.Running || s.State.Status == "restarting", nil
+	return r, s.there(), nil
 }
 
 func (c *containerSteward) end(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sgtune/internal/freeport"
 	"sgtune/sglang"
 	"sgtune/tuner"
 )
@@ -21,6 +22,7 @@ echo "$*" >>"$D/told"
 up() { [ -e "$D/pid" ] && kill -0 "$(cat "$D/pid")" 2>/dev/null; }
 case $1 in
 ps) [ ! -e "$D/name" ] || cat "$D/name" ;;
+top) cat "$D/pid"; echo 4242 ;;
 run)
   [ ! -e "$D/name" ] || { echo "Error: the name is in use" >&2; exit 125; }
   while [ "$1" != image:1 ]; do
@@ -28,12 +30,13 @@ run)
     shift
   done
   shift
+  echo "$@" | sed 's/.*--port //; s/ .*//' >"$D/port"
   [ ! -e "$D/broken" ] || { echo "Error: no such device" >&2; rm "$D/name"; exit 125; }
   setsid "$@" >/dev/null 2>&1 & echo $! >"$D/pid" ;;
 inspect)
   up && state='"Running":true,"Status":"running"' || state='"Running":false,"Status":"exited","ExitCode":137'
   words=$(sed -n 's/^sgtune.words=//p' "$D/labels")
-  echo '[{"State":{'"$state"',"Pid":'"$(cat "$D/pid")"',"StartedAt":"2026-01-01T22:00:00.5Z"},"RestartCount":0,"Config":{"Labels":{"sgtune.words":"'"$words"'"}}}]' ;;
+  echo '[{"State":{'"$state"',"Pid":'"$(cat "$D/pid")"',"StartedAt":"2026-01-01T22:00:00.5Z"},"RestartCount":0,"Config":{"Labels":{"sgtune.words":"'"$words"'","sgtune.served":"night"},"Cmd":["sim-server","--port","'"$(cat "$D/port")"'"]}}]' ;;
 stop) kill "$(cat "$D/pid")"; while up; do sleep 0.05; done ;;
 rm) [ -e "$D/name" ] || exit 1; ! up || exit 1; rm "$D/name" "$D/pid" "$D/labels" ;;
 esac
@@ -41,13 +44,13 @@ esac
 
 // TestLaunchInAContainer: a study whose servers run in containers leaves one to the runtime and its restart policy.
 func TestLaunchInAContainer(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH")) // for a study that knows of no container
 	runtime := filepath.Join(dir, "docker")
 	if err := os.WriteFile(runtime, []byte(oneContainer), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &tuner.Study{Port: freePort(t), ReadyTimeout: 20 * time.Minute}
+	s := &tuner.Study{Port: freeport.For(t), ReadyTimeout: 20 * time.Minute}
 	p := simulatedPlace(t, s)
 	s.Host.Startup = 10 * time.Second
 	s.Server.Container = &sglang.Container{Runtime: runtime, Image: "image:1"}
@@ -78,6 +81,7 @@ func TestLaunchInAContainer(t *testing.T) {
 	if err != nil || len(facts.Residents) != 1 || !strings.Contains(facts.Residents[0], "to stop it: "+runtime+" stop sgtune-served-night") {
 		t.Errorf("%q, %v", facts.Residents, err)
 	}
+	namedElsewhere(t, p, dir, s.Port)
 	if again, err := h.Launch(t.Context(), sglang.Config{"mem-fraction-static": 0.85}); err != nil || again[:8] != text[:8] {
 		t.Errorf("a second launch: %q, %v", again, err)
 	}
@@ -87,6 +91,13 @@ func TestLaunchInAContainer(t *testing.T) {
 	stop()
 	if facts, err := p.facts(t.Context(), s); err != nil || len(facts.Residents) != 0 {
 		t.Errorf("one that was stopped is there: %q, %v", facts.Residents, err)
+	}
+	before := toldLines(t, dir)
+	if _, err := p.facts(t.Context(), &tuner.Study{Name: "other", Port: freeport.For(t)}); err != nil {
+		t.Error(err)
+	}
+	if now := toldLines(t, dir); now != before {
+		t.Errorf("a runtime was asked on a free machine: %d words, %d before", now, before)
 	}
 	if _, err := h.Launch(t.Context(), sglang.Config{"mem-fraction-static": 0.9}); err != nil { // in the place of the stopped one
 		t.Error(err)
@@ -98,4 +109,37 @@ func TestLaunchInAContainer(t *testing.T) {
 	if _, err := h.Launch(t.Context(), sglang.Config{}); err == nil || !strings.Contains(err.Error(), "no such device") {
 		t.Errorf("one that cannot be made: %v", err)
 	}
+}
+
+// namedElsewhere: studies of another name, with and without containers, name the container in dir as sgtune's own.
+func namedElsewhere(t *testing.T, p *place, dir string, port int) {
+	t.Helper()
+	boxed := &tuner.Study{Name: "other", Port: freeport.For(t)}
+	boxed.Server.Container = &sglang.Container{Runtime: filepath.Join(dir, "docker"), Image: "image:1"}
+	for _, c := range []struct {
+		name  string
+		study *tuner.Study
+	}{
+		{"in containers", boxed}, {"on the held port", &tuner.Study{Name: "other", Port: port}}, {"beside held GPUs", &tuner.Study{Name: "other", Port: freeport.For(t)}},
+	} {
+		facts, err := p.facts(t.Context(), c.study)
+		if err != nil || len(facts.Residents) != 1 {
+			t.Fatalf("%s: %q, %v", c.name, facts.Residents, err)
+		}
+		if want := fmt.Sprintf("the server on port %d that sgtune launched when study night ended", port); !strings.HasPrefix(facts.Residents[0], want) {
+			t.Errorf("%s: %q, want %q", c.name, facts.Residents[0], want)
+		}
+		if holders := facts.PortHolders; c.study.Port == port && (len(holders) != 1 || !strings.Contains(holders[0], "launched by sgtune when study night ended")) {
+			t.Errorf("%s: %q", c.name, holders)
+		}
+	}
+}
+
+func toldLines(t *testing.T, dir string) int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "\n")
 }

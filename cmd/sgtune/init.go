@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,19 +38,21 @@ func newInitCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Write a study file whose baseline is what runs today",
 		Long: "Reads how your server is launched today and writes a commented study file: your command and flags, today's values as\n" +
-			"the baseline, and a first search space around them. --from takes a server's URL, a process id, or a file: a shell or\n" +
-			"Slurm script, a systemd unit, a compose file, a Kubernetes manifest, a Dockerfile, a Makefile, a README with blocks of\n" +
-			"code, pasted terminal lines, SGLang's own yaml, a plain line of arguments. Nothing in it is executed. Only what\n" +
-			"differs from SGLang's defaults is kept, secrets are never written. Without --from the file is a template to fill in.",
+			"the baseline, and a first search space around them. --from takes a server's URL, a process id, a command line in one\n" +
+			"word, or a file: a shell or Slurm script, a systemd unit, a compose file, a Kubernetes manifest, a Dockerfile, a\n" +
+			"Makefile, a README with blocks of code, pasted terminal lines, SGLang's own yaml, a plain line of arguments. docker run\n" +
+			"and podman run become server.container. Nothing in it is executed. Only what differs from SGLang's defaults is kept,\n" +
+			"secrets are never written. Without --from the file is a template to fill in.",
 		Example: "  sgtune init --from serve.sh -o night.yaml\n" +
 			"  sgtune init --from http://127.0.0.1:30000 -o night.yaml --workload requests.jsonl\n" +
+			"  sgtune init --from 'docker run --gpus all -v /models:/models lmsysorg/sglang:v0.5.9 sglang serve /models/m' > night.yaml\n" +
 			"  sgtune init --from $(pgrep -of sglang.launch_server) > night.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return initStudy(cmd.Context(), f, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&f.from, "from", "", "URL of a server, process id, or file that launches SGLang (- for standard input)")
+	cmd.Flags().StringVar(&f.from, "from", "", "URL of a server, process id, file or command line that launches SGLang (- for standard input)")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "study file to write (default standard output)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite the study file")
 	cmd.Flags().IntVar(&f.pick, "pick", 0, "which launch to take when the source has several, from 1")
@@ -86,6 +89,9 @@ func initStudy(ctx context.Context, f initFlags, in io.Reader, stdout, stderr io
 		}
 		if opt.Version == (sglang.Version{}) && l.Version == "" {
 			l.Version = l.InstalledVersion()
+		}
+		if l.Kind == launch.KindCommand {
+			opt.From = "" // it may hold secrets, and it is all in the file
 		}
 		plan = launch.NewPlan(l, opt)
 	}
@@ -157,6 +163,12 @@ func readLaunchFile(name string, in io.Reader) ([]launch.Launch, error) {
 	}
 	info, err := os.Stat(name)
 	switch {
+	case err != nil && strings.ContainsAny(strings.TrimSpace(name), " \t\n"):
+		opt.Path = ""
+		if dir, err := os.Getwd(); err == nil {
+			opt.Path = filepath.Join(dir, "from")
+		}
+		return launch.ReadCommand("--from (no file has this name, so it is read as a command line)", name, opt)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("--from %s: no such file; give a file that launches SGLang, a process id, or a URL like http://127.0.0.1:30000", name)
 	case err != nil:

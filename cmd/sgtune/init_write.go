@@ -87,10 +87,13 @@ func printInit(out io.Writer, p *launch.Plan, f initFlags) error {
 	}
 	if f.from != "" {
 		place := ""
-		if p.Launch.Line > 0 {
-			place = fmt.Sprintf(", line %d", p.Launch.Line)
+		if p.From != "" {
+			place = " (" + p.From + ")"
 		}
-		say("Read a %s (%s%s): model %s, SGLang %s.", p.Launch.Kind, f.from, place, p.Model, versionText(p))
+		if p.Launch.Line > 0 {
+			place = fmt.Sprintf(" (%s, line %d)", p.From, p.Launch.Line)
+		}
+		say("Read a %s%s: model %s, SGLang %s.", p.Launch.Kind, place, p.Model, versionText(p))
 		say("Kept %s, %s in the baseline; %s left out as SGLang's defaults, %s for other reasons.",
 			count(len(p.Flags), "fixed flag"), count(len(p.Baseline), "value"), count(len(p.Defaults), "flag"), count(len(p.Left), "flag"))
 	}
@@ -107,6 +110,16 @@ func printInit(out io.Writer, p *launch.Plan, f initFlags) error {
 	for _, e := range append(p.Left, p.LeftEnv...) {
 		if strings.HasPrefix(e.Comment, "FILL IN") {
 			missing = append(missing, e.Name)
+		}
+	}
+	if b := p.Box; b != nil {
+		if strings.Contains(b.Image, "FILL-IN") {
+			missing = append(missing, "server.container.image")
+		}
+		for _, e := range b.Left {
+			if strings.HasPrefix(e.Comment, "FILL IN") {
+				missing = append(missing, e.Name+" in server.container.args")
+			}
 		}
 	}
 	if p.Workload == "" {

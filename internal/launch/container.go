@@ -1,12 +1,15 @@
 package launch
 
 import (
+	"encoding/json"
 	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"sgtune/sglang"
 )
 
 var tagVersion = regexp.MustCompile(`\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?`)
@@ -39,14 +42,8 @@ type containerCall struct {
 	env      []string // -e words: NAME=VALUE or NAME
 	envFiles []string
 	dir      string
-	command  []string // what runs inside, the entry point included
-}
-
-// bareOptions are options of docker run and exec that take no value; every other one takes one.
-var bareOptions = map[string]bool{
-	"--detach": true, "--interactive": true, "--tty": true, "--rm": true, "--privileged": true, "--init": true, "--read-only": true,
-	"--publish-all": true, "--no-healthcheck": true, "--oom-kill-disable": true, "--sig-proxy": true, "--disable-content-trust": true,
-	"--quiet": true, "--replace": true, "--tls-verify": true, "--no-hosts": true, "--help": true,
+	entry    []string // the entry point that the options name
+	command  []string // what runs inside, that entry point included
 }
 
 // apptainerValues are options of apptainer and singularity that take a value; every other one takes none.
@@ -67,96 +64,95 @@ func readContainer(words []string) (containerCall, bool) {
 	if i >= len(words) {
 		return c, false
 	}
-	exec := words[i] == "exec"
-	apptainer := runtime == "apptainer" || runtime == "singularity"
-	entry := ""
-	i++
-	for i < len(words) && strings.HasPrefix(words[i], "-") {
-		if words[i] == "--" {
-			i++
-			break
-		}
-		name, value, used := option(words[i:], apptainer)
-		c.Args = append(c.Args, words[i:i+used]...)
-		i += used
-		switch name {
-		case "-e", "--env":
-			c.env = append(c.env, splitEnv(value, apptainer)...)
-		case "--env-file":
-			c.envFiles = append(c.envFiles, value)
-		case "-w", "--workdir", "--pwd", "--cwd":
-			c.dir = value
-		case "--entrypoint":
-			entry = value
-		}
+	verb, rest := words[i], words[i+1:]
+	if c.apptainer() {
+		rest = rest[c.apptainerOptions(rest):]
+	} else {
+		rest = rest[c.runOptions(rest):]
+		c.Runs = verb != "exec"
 	}
-	if i >= len(words) {
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	if len(rest) == 0 {
 		return c, false
 	}
-	c.Image = words[i]
-	c.command = slices.Clone(words[i+1:])
-	if entry != "" {
-		c.command = append([]string{entry}, c.command...)
-	}
-	if exec && !apptainer { // the name of a running container, not an image
+	c.Image = rest[0]
+	c.command = slices.Concat(c.entry, rest[1:])
+	if verb == "exec" && !c.apptainer() { // the name of a running container, not an image
 		c.Args, c.Image = append(c.Args, c.Image), ""
 	}
 	return c, true
 }
 
-func splitEnv(value string, apptainer bool) []string {
-	if apptainer {
-		return strings.Split(value, ",")
+func (c containerCall) apptainer() bool {
+	return c.Runtime == "apptainer" || c.Runtime == "singularity"
+}
+
+// runOptions reads the options of docker run and exec and their relatives, and says where they end.
+func (c *containerCall) runOptions(words []string) int {
+	args, end := sglang.RunArgs(words)
+	c.Args = slices.Clone(words[:end])
+	for _, a := range args {
+		switch a.Name {
+		case "--env":
+			c.env = append(c.env, a.Value)
+		case "--env-file":
+			c.envFiles = append(c.envFiles, a.Value)
+		case "--workdir":
+			c.dir = a.Value
+		case "--entrypoint":
+			c.entry, c.PlainEntry = entryPoint(a.Value), true
+		}
+	}
+	return end
+}
+
+// entryPoint is the value of --entrypoint as words: a program, or a JSON list of words (podman).
+func entryPoint(value string) []string {
+	var words []string
+	if json.Unmarshal([]byte(value), &words) == nil {
+		return words
+	}
+	if value == "" {
+		return nil
 	}
 	return []string{value}
 }
 
-// option reads one option: its name, its value, and how many words it takes.
-func option(words []string, apptainer bool) (name, value string, used int) {
-	w := words[0]
-	next := func() (string, int) {
-		if len(words) > 1 {
-			return words[1], 2
+// apptainerOptions is runOptions for apptainer and singularity.
+func (c *containerCall) apptainerOptions(words []string) int {
+	i := 0
+	for i < len(words) && strings.HasPrefix(words[i], "-") && words[i] != "--" {
+		name, value, inline := strings.Cut(words[i], "=")
+		used := 1
+		if apptainerValues[words[i]] && !inline && i+1 < len(words) {
+			value, used = words[i+1], 2
 		}
-		return "", 1
+		c.Args = append(c.Args, words[i:i+used]...)
+		i += used
+		switch name {
+		case "-e", "--env":
+			c.env = append(c.env, strings.Split(value, ",")...)
+		case "--env-file":
+			c.envFiles = append(c.envFiles, value)
+		case "-w", "--workdir", "--pwd", "--cwd":
+			c.dir = value
+		}
 	}
-	if strings.HasPrefix(w, "--") {
-		if name, value, ok := strings.Cut(w, "="); ok {
-			return name, value, 1
-		}
-		if bareOptions[w] || apptainer && !apptainerValues[w] {
-			return w, "", 1
-		}
-		value, used = next()
-		return w, value, used
-	}
-	if apptainer {
-		if apptainerValues[w] {
-			value, used = next()
-			return w, value, used
-		}
-		return w, "", 1
-	}
-	for i, letter := range w[1:] { // -it, -eNAME=VALUE, -dp 8000:8000
-		if strings.ContainsRune("ditPq", letter) {
-			continue
-		}
-		name = "-" + string(letter)
-		if rest := w[1+i+len(string(letter)):]; rest != "" {
-			return name, strings.TrimPrefix(rest, "="), 1
-		}
-		value, used = next()
-		return name, value, used
-	}
-	return w, "", 1
+	return i
 }
 
 // environ is the environment the container's own options give it. A variable without a value is
 // passed through; what it has outside stands for it, or a reference.
-func (c containerCall) environ(opt Options, dir string, outside func(string) (string, bool), note func(string, ...any)) map[string]string {
+func (c *containerCall) environ(opt Options, dir string, outside func(string) (string, bool), note func(string, ...any)) map[string]string {
 	env := map[string]string{}
 	for _, name := range c.envFiles {
-		maps.Copy(env, envFile(opt, dir, name, note))
+		vars := envFile(opt, dir, name, note)
+		if vars == nil && !unknown(name) {
+			c.EnvFiles = append(c.EnvFiles, joinDir(dir, opt, name))
+		}
+		maps.Copy(env, vars)
 	}
 	for _, word := range c.env {
 		name, value, ok := strings.Cut(word, "=")

@@ -11,8 +11,8 @@
 // Reading order: launch.go (what a launch is, and which reader takes a source), command.go (words to
 // a launch: finding SGLang's launcher behind wrappers and containers), then one file per source:
 // script*.go, unit.go, yaml.go, compose.go, kubernetes.go, configyaml.go, dockerfile.go, process.go,
-// server.go. plan.go turns a launch into the parts of a study, advice.go says what is odd about it,
-// space.go proposes what to search, study.go writes the file.
+// server.go. plan.go turns a launch into the parts of a study, box.go the options of docker run,
+// advice.go says what is odd about it, space.go proposes what to search, study.go writes the file.
 //
 //	launches, err := launch.Read("serve.sh", source, launch.Options{})
 //	plan := launch.NewPlan(launches[0], launch.PlanOptions{Version: v})

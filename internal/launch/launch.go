@@ -18,6 +18,7 @@ type Kind string
 // Kinds of sources.
 const (
 	KindScript     Kind = "shell script"
+	KindCommand    Kind = "command line"
 	KindSlurm      Kind = "Slurm batch script"
 	KindUnit       Kind = "systemd unit"
 	KindCompose    Kind = "compose file"
@@ -49,6 +50,12 @@ type Container struct {
 	Runtime string   // docker, podman, apptainer, compose, kubernetes, ...
 	Image   string   // "" when unknown
 	Args    []string // the runtime's own options
+	Runs    bool     // it is made for this launch (docker run), not one that runs anyway
+	Dir     string   // where the runtime is called: relative volumes start there; "" when unknown
+	// EnvFiles are files with variables that could not be read here.
+	EnvFiles []string
+	// PlainEntry says that the launch's command replaces the image's entry point instead of being given to it.
+	PlainEntry bool
 }
 
 // Options are what a reader may use beside the source itself.
@@ -67,7 +74,21 @@ var ErrStudy = errors.New("this is a study file already; check it with sgtune ch
 // Read finds every launch of SGLang in a source, in the order of the source. name is shown in
 // messages. The kind of the source is told by its content. No launch is an error that says what to
 // give instead.
-func Read(name string, source []byte, opt Options) (launches []Launch, err error) {
+func Read(name string, source []byte, opt Options) ([]Launch, error) {
+	return read(name, source, opt, nil)
+}
+
+// ReadCommand is Read for a command line as a shell takes it, like docker run ... or sglang serve ....
+func ReadCommand(name, line string, opt Options) ([]Launch, error) {
+	launches, err := read(name, []byte(line), opt, readScript)
+	for i := range launches {
+		launches[i].Kind, launches[i].Line = KindCommand, 0
+	}
+	return launches, err
+}
+
+// read reads a source by how, nil: by its content.
+func read(name string, source []byte, opt Options, how func([]byte, Options) ([]Launch, error)) (launches []Launch, err error) {
 	defer func() { // outside parsers panic on some malformed sources
 		if r := recover(); r != nil {
 			launches, err = nil, fmt.Errorf("%s cannot be understood; give the plain command line in a file of its own", name)
@@ -82,7 +103,10 @@ func Read(name string, source []byte, opt Options) (launches []Launch, err error
 		return nil, fmt.Errorf("%s is empty; give the script, unit or yaml that starts SGLang", name)
 	}
 	source = bytes.ReplaceAll(bytes.TrimPrefix(source, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
-	launches, err = reader(opt.Path, source)(source, opt)
+	if how == nil {
+		how = reader(opt.Path, source)
+	}
+	launches, err = how(source, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -24,6 +24,7 @@ type Plan struct {
 	Flags    []Entry // fixed, the same in every trial
 	Baseline []Entry // today's values of searched knobs
 	Env      []Entry
+	Box      *Box        // the container that each trial's server has, nil for none
 	Left     []Entry     // flags that are left out, each with its reason
 	LeftEnv  []Entry     // variables that are left out
 	Defaults []string    // words dropped because the version does the same without them
@@ -62,6 +63,7 @@ func NewPlan(l Launch, opt PlanOptions) *Plan {
 	}
 	args := sglang.ParseArgs(l.Args, p.Version)
 	p.sortEnv() // first: it knows secrets that arguments may repeat
+	p.sortBox()
 	for _, a := range args {
 		p.sortArgument(a)
 	}
@@ -287,6 +289,10 @@ func (p *Plan) settleHicache() {
 
 // sortEnv puts the launch's variables where they belong.
 func (p *Plan) sortEnv() {
+	handed := "servers inherit it"
+	if p.Launch.Container.repeatable() {
+		handed = "server.container.args hands it over"
+	}
 	args := strings.Join(p.Launch.Args, "\x00")
 	for _, name := range slices.Sorted(maps.Keys(p.Launch.Env)) {
 		value := p.Launch.Env[name]
@@ -297,8 +303,8 @@ func (p *Plan) sortEnv() {
 			if len(value) >= 4 {
 				p.secrets[value] = name
 			}
-			p.LeftEnv = append(p.LeftEnv, Entry{name, reference(name), "a secret: set it where sgtune runs, servers inherit it"})
-			p.warn("%s is a secret and was not written into the file: export it where sgtune runs, servers inherit it.", name)
+			p.LeftEnv = append(p.LeftEnv, Entry{name, reference(name), "a secret: set it where sgtune runs, " + handed})
+			p.warn("%s is a secret and was not written into the file: export it where sgtune runs, %s.", name, handed)
 		case unknown(value):
 			p.LeftEnv = append(p.LeftEnv, Entry{name, value, "FILL IN: known only when the source runs"})
 			p.warn("The variable %s is %s in the source, which is known only when it runs: fill it in.", name, value)

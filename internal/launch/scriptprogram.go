@@ -20,11 +20,8 @@ func (w *walker) program(words []string, env map[string]string) {
 	}
 	if at := shellCommand(words); at >= 0 {
 		w.within(words[:at], env, func() {
-			i := at + 1
-			for !strings.Contains(words[i], "c") {
-				i++
-			}
-			w.inner(words[i+1], words[min(i+3, len(words)):])
+			i := shellScript(words, at)
+			w.inner(words[i], words[min(i+2, len(words)):])
 		})
 		return
 	}
@@ -92,6 +89,15 @@ func shellCommand(words []string) int {
 	return -1
 }
 
+// shellScript is where the script of the shell at an index stands.
+func shellScript(words []string, at int) int {
+	i := at + 1
+	for !strings.Contains(words[i], "c") {
+		i++
+	}
+	return i + 1
+}
+
 // hidden looks for a command line inside one word of a program nobody knows: tmux new 'cmd', ssh
 // host "cmd", su -c "cmd".
 func (w *walker) hidden(words []string, env map[string]string) {
@@ -118,7 +124,8 @@ func (w *walker) container(words []string, at int, env map[string]string) {
 	if c.dir != "" {
 		_ = w.vars.Set("PWD", text(c.dir))
 	}
-	w.boxEnv = c.environ(w.opt, w.vars.dir(), w.exportedWith(env), w.note)
+	c.Dir = outerVars.dir()
+	w.boxEnv = c.environ(w.opt, c.Dir, w.exportedWith(env), w.note)
 	if v := imageVersion(c.Image); v != "" {
 		w.vers = v
 	}
@@ -126,13 +133,27 @@ func (w *walker) container(words []string, at int, env map[string]string) {
 	case len(c.command) == 0 || strings.HasPrefix(c.command[0], "-"):
 		if strings.Contains(strings.ToLower(c.Image), "sglang") || slices.Contains(c.command, "--model-path") {
 			w.note("The image's own entry point is taken to be python3 -m sglang.launch_server.")
+			c.PlainEntry = true
 			w.program(append([]string{"python3", "-m", "sglang.launch_server"}, c.command...), nil)
 		}
 	default:
+		if c.repeatable() && shellDoesMore(c.command) {
+			w.note("A shell in the container does more than start the server; a trial's container runs the server alone: put the rest into the image.")
+		}
 		w.program(c.command, nil)
 	}
 	w.box, w.boxEnv, w.before, w.venv, w.vars, w.vers = outerBox, outerEnv, outerBefore, outerVenv, outerVars, outerVers
 	w.notes = w.notes[:outerNotes]
+}
+
+// shellDoesMore reports whether a command is a shell with a script of more than one command.
+func shellDoesMore(command []string) bool {
+	at := shellCommand(command)
+	if at < 0 {
+		return false
+	}
+	script := strings.TrimSpace(strings.ReplaceAll(command[shellScript(command, at)], "\\\n", " "))
+	return strings.ContainsAny(script, ";\n") || strings.Contains(script, "&&")
 }
 
 // exportedWith looks a variable up as a program of the script would see it.

@@ -67,9 +67,12 @@ func (f *studyFile) says(indent, text string) {
 
 func (p *Plan) head(f *studyFile) {
 	l := p.Launch
-	if l.Kind == "" {
+	switch {
+	case l.Kind == "":
 		f.says("", "A study to fill in: every line that says FILL IN needs your own value.")
-	} else {
+	case p.From == "":
+		f.says("", fmt.Sprintf("Written by sgtune init from a %s. Its baseline is what runs today.", l.Kind))
+	default:
 		from := p.From
 		if l.Line > 0 {
 			from += fmt.Sprintf(", line %d", l.Line)
@@ -98,12 +101,14 @@ func (p *Plan) server(f *studyFile) {
 	l := p.Launch
 	f.line("")
 	f.line("server:")
-	if c := l.Container; c != nil {
+	if p.Box != nil {
+		p.container(f)
+	} else if l.Container != nil {
 		f.says("  ", "SGLang runs in a container today. Run sgtune inside it, with this plain command:")
 	}
 	f.line("  command: %s", flow(l.Command))
-	if c := l.Container; c != nil {
-		p.container(f, c)
+	if c := l.Container; c != nil && p.Box == nil {
+		p.around(f, c)
 	}
 	p.model(f)
 	if len(p.Flags)+len(p.Left)+len(p.Defaults) > 0 {
@@ -152,8 +157,8 @@ func (p *Plan) model(f *studyFile) {
 	f.beside("  model: "+word(p.Model), comment)
 }
 
-// container names what runs around SGLang, commented out: this version starts plain commands only.
-func (p *Plan) container(f *studyFile, c *Container) {
+// around names what runs around SGLang, commented out: it is nothing that sgtune can make for each trial.
+func (p *Plan) around(f *studyFile, c *Container) {
 	f.line("  # container:")
 	f.line("  #   runtime: %s", word(c.Runtime))
 	if c.Image != "" {
@@ -201,8 +206,12 @@ func (p *Plan) service(f *studyFile) {
 	}
 	f.line("")
 	f.line("# How the GPUs are freed before the study, and how your service comes back however it ends.")
-	f.line("# before: [systemctl, stop, %s]", word(unit))
-	f.line("# after: [systemctl, start, %s]", word(unit))
+	control := "systemctl"
+	if name := p.serves(); name != "" {
+		control, unit = p.Box.Runtime, name
+	}
+	f.line("# before: [%s, stop, %s]", control, word(unit))
+	f.line("# after: [%s, start, %s]", control, word(unit))
 	f.line("finish:")
 	f.beside("  launch: none", "best: start the winner when it is done; not together with after")
 	f.beside("  # notify: [./notify.sh]", "gets the result")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,13 +18,22 @@ import (
 	"sgtune/internal/hosttest"
 )
 
-// overSSH is this machine as a host at the other end of a real sshd.
-func overSSH(t *testing.T) *host.Remote {
+const farHost = "gpu-host" // of the testbed's ssh_config
+
+// far is this machine at the other end of a real sshd. What is kept there lies in a folder of its own.
+type far struct {
+	dir, agent, config string
+}
+
+func (f far) work() string { return filepath.Join(f.dir, "work") }
+
+// newFar builds the agent and starts the server, whose sessions know the runtime as the tests themselves do.
+func newFar(t *testing.T) far {
 	t.Helper()
 	need(t)
 	dir := t.TempDir()
-	agent := filepath.Join(dir, "sgtune-agent")
-	build := exec.Command("go", "build", "-o", agent, "sgtune/cmd/sgtune-agent")
+	f := far{dir: dir, agent: filepath.Join(dir, "sgtune-agent"), config: filepath.Join(dir, "sshd", "ssh_config")}
+	build := exec.Command("go", "build", "-o", f.agent, "sgtune/cmd/sgtune-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the agent: %v: %s", err, out)
@@ -46,16 +56,34 @@ func overSSH(t *testing.T) *host.Remote {
 			t.Error(err)
 		}
 	})
-	env := map[string]string{"XDG_STATE_HOME": filepath.Join(dir, "state")}
+	if err := f.login(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// login gives the sessions of the server their environment, as a user's own profile would.
+func (f far) login() error {
+	words := "export XDG_STATE_HOME=" + filepath.Join(f.dir, "state")
 	for _, name := range []string{"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", hosttest.RuntimeDirEnv, "PATH"} {
 		if v := os.Getenv(name); v != "" {
-			env[name] = v
+			words += " " + name + "=" + v
 		}
 	}
+	key, err := os.ReadFile(filepath.Join(f.dir, "sshd", "id.pub"))
+	if err != nil {
+		return err
+	}
+	line := `command="` + words + `; exec sh -c \"$SSH_ORIGINAL_COMMAND\"" ` + string(key)
+	return os.WriteFile(filepath.Join(f.dir, "sshd", "authorized_keys"), []byte(line), 0o600)
+}
+
+func (f far) host(t *testing.T) *host.Remote {
+	t.Helper()
 	link, err := host.NewSSH(host.SSHOptions{
-		Address: "gpu-host", Config: filepath.Join(dir, "sshd", "ssh_config"), Work: filepath.Join(dir, "work"), Env: env,
+		Address: farHost, Config: f.config, Work: f.work(),
 		Agent: func(string) ([]byte, string, error) {
-			b, err := os.ReadFile(agent)
+			b, err := os.ReadFile(f.agent)
 			sum := sha256.Sum256(b)
 			return b, hex.EncodeToString(sum[:]), err
 		},
@@ -74,7 +102,7 @@ func overSSH(t *testing.T) *host.Remote {
 
 // TestOverSSH: a container on the other side ends as it should, by itself, by TERM, and after its holder was killed.
 func TestOverSSH(t *testing.T) {
-	h := overSSH(t)
+	h := newFar(t).host(t)
 	command := func(words ...string) host.Command {
 		return host.Command{
 			Argv: append([]string{"/sim"}, words...), Marker: hosttest.NewMarker(), LogPath: filepath.Join(t.TempDir(), "log"),
@@ -109,5 +137,30 @@ func TestOverSSH(t *testing.T) {
 	}
 	if left := containers(t, c.Marker); left != "" {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// TestContainersOverSSH is a whole study on a host behind ssh whose servers run in containers there.
+func TestContainersOverSSH(t *testing.T) {
+	f := newFar(t)
+	n := newNight(t, "far", "", fmt.Sprintf("host: {kind: ssh, address: %s, ssh_config: %s, work_dir: %s}", farHost, f.config, f.work()), short)
+	n.program = filepath.Join(f.dir, "sgtune")
+	if err := hosttest.BuildSgtune("../..", n.program, f.agent); err != nil {
+		t.Fatal(err)
+	}
+	checked := n.sgtune(0, "check", n.file())
+	for _, want := range []string{"by its memory limit", "Ready to leave alone: yes"} {
+		if !strings.Contains(checked, want) {
+			t.Errorf("check lacks %q:\n%s", want, checked)
+		}
+	}
+	n.tune(2)
+	if log := n.log(0); !strings.Contains(log, "fired up") {
+		t.Errorf("the baseline's log has %d bytes", len(log))
+	}
+	for _, pattern := range []string{"state/sgtune/*.containers/*", "state/sgtune/lease/*", "work/run/*", "work/lease/*"} {
+		if left, _ := filepath.Glob(filepath.Join(f.dir, pattern)); len(left) > 0 {
+			t.Errorf("left on the host: %v", left)
+		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/freeport"
 )
 
 const study = `study: @NAME
@@ -36,20 +38,30 @@ confirm: {launches: 3}
 @MORE
 `
 
+// short makes a study of two launches and one pair that confirms.
+func short(text string) string {
+	return strings.NewReplacer("trials: 3", "trials: 2", "launches: 3", "launches: 1").Replace(text)
+}
+
 type night struct {
 	t         *testing.T
+	program   string
 	name, dir string
 }
 
-func newNight(t *testing.T, name, port, more string) *night {
+// newNight writes the study's file; more stands at its end, and edits change its text.
+func newNight(t *testing.T, name, port, more string, edits ...func(string) string) *night {
 	t.Helper()
 	need(t)
-	n := &night{t: t, name: name, dir: t.TempDir()}
+	n := &night{t: t, program: bed.program, name: name, dir: t.TempDir()}
 	rows, err := filepath.Abs("../../examples/quickstart.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("@NAME", name, "@ROWS", rows, "@PORT", port, "@MORE", more).Replace(study)
+	for _, edit := range edits {
+		text = edit(text)
+	}
 	if err := os.WriteFile(n.file(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +80,8 @@ func newNight(t *testing.T, name, port, more string) *night {
 func (n *night) file() string { return filepath.Join(n.dir, "study.yaml") }
 
 func (n *night) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, bed.program, args...)
-	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "NO_COLOR=1")
+	cmd := exec.CommandContext(ctx, n.program, args...)
+	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "NO_COLOR=1", "XDG_RUNTIME_DIR="+n.dir)
 	return cmd
 }
 
@@ -95,7 +107,12 @@ func (n *night) sgtune(want int, args ...string) string {
 type shown struct {
 	State   string
 	Verdict struct{ Answer string }
-	Trials  []struct{ State, Outcome string }
+	Trials  []shownTrial
+}
+
+type shownTrial struct {
+	State, Outcome, Cause string
+	Config                map[string]any
 }
 
 func (n *night) show() shown {
@@ -108,8 +125,8 @@ func (n *night) show() shown {
 }
 
 // tune runs the study to its end. On a busy machine launches may be invalid for want of CPU for the load, and the
-// verdict with them; any other failure is one.
-func (n *night) tune() {
+// verdict with them; any other failure is one. So many launches must have been measured.
+func (n *night) tune(measured int) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 8*time.Minute)
 	defer cancel()
@@ -119,11 +136,17 @@ func (n *night) tune() {
 	} else if err != nil && s.Verdict.Answer != "not confirmed" || err == nil && s.Verdict.Answer != "better" {
 		n.t.Errorf("%v: %s\n%s", err, s.Verdict.Answer, out)
 	} else {
-		n.judge(s)
+		n.judge(s, measured)
 	}
 }
 
-func (n *night) judge(s shown) {
+// log is the log of a trial's server.
+func (n *night) log(trial int) string {
+	b, _ := os.ReadFile(filepath.Join(n.dir, "sgtune.files", n.name, fmt.Sprint(trial), "server.log")) // "" where there is none
+	return string(b)
+}
+
+func (n *night) judge(s shown, measured int) {
 	n.t.Helper()
 	complete := 0
 	for i, t := range s.Trials {
@@ -136,7 +159,7 @@ func (n *night) judge(s shown) {
 			n.t.Errorf("trial %d: %s", i, t.Outcome)
 		}
 	}
-	if complete < 4 {
+	if complete < measured {
 		n.t.Errorf("%d of %d launches were measured", complete, len(s.Trials))
 	}
 }
@@ -150,10 +173,9 @@ func TestStudy(t *testing.T) {
 			t.Errorf("check lacks %q:\n%s", want, checked)
 		}
 	}
-	n.tune()
-	log, err := os.ReadFile(filepath.Join(n.dir, "sgtune.files", n.name, "0", "server.log"))
-	if err != nil || !bytes.Contains(log, []byte("fired up")) {
-		t.Errorf("the baseline's log, %d bytes, %v", len(log), err)
+	n.tune(4)
+	if log := n.log(0); !strings.Contains(log, "fired up") {
+		t.Errorf("the baseline's log has %d bytes", len(log))
 	}
 	script := n.sgtune(0, "export", n.name, "--trial", "0")
 	for _, want := range []string{"exec podman run", image, "--memory 4000m", "/sim"} {
@@ -192,34 +214,64 @@ func TestStudyKilled(t *testing.T) {
 	if len(folders) == 0 || containers(t, "") == "" {
 		t.Fatalf("no container outlived sgtune (%d folders)", len(folders))
 	}
-	n.tune()
+	n.tune(4)
 }
 
-// TestStudyLeavesAServer: the server that stays is a container that the runtime keeps running.
+// TestStudyLeavesAServer: the server that stays is a container that the runtime keeps running, also after a death, and a
+// study that knows of no container is told whose it is.
 func TestStudyLeavesAServer(t *testing.T) {
-	if need(t); !bed.real {
-		t.Skip("the fake runtime restarts nothing")
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := ln.Addr().(*net.TCPAddr).Port
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
-	n := newNight(t, "served", fmt.Sprint(", port: ", port), "finish: {launch: baseline}")
+	need(t)
+	port := freeport.For(t)
+	n := newNight(t, "served", fmt.Sprint(", port: ", port), "finish: {launch: baseline}", short)
 	t.Cleanup(func() { _ = exec.Command(bed.runtime, "rm", "-f", "sgtune-served-served").Run() })
-	n.tune()
-	inspect := exec.Command(bed.runtime, "inspect", "--format", "{{.State.Status}} {{.HostConfig.RestartPolicy.Name}} {{index .Config.Labels \"sgtune.trial\"}}", "sgtune-served-served")
-	state, err := inspect.Output()
-	if got := strings.TrimSpace(string(state)); got != "running unless-stopped" || err != nil {
-		t.Errorf("the server that stays: %q, %v", got, err)
+	n.tune(2)
+	first := n.served()
+	if _, marked := first.Config.Labels["sgtune.trial"]; !first.State.Running || marked {
+		t.Fatalf("the server that stays: %+v", first)
 	}
+	if err := syscall.Kill(first.State.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if again := n.served(); again.State.Running && again.State.Pid != first.State.Pid && answers(port) {
+			break
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("it was not started again: %+v", n.served())
+		}
+	}
+	plain := strings.NewReplacer("study: served", "study: plain", "command: [/sim,", "command: ["+bed.program+",", "  container:", "  # ").Replace
+	text, err := os.ReadFile(n.file())
+	if err = errors.Join(err, os.WriteFile(n.file(), []byte(plain(string(text))), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := n.command(t.Context(), "check", n.file()).CombinedOutput() // it is not ready: the port is held
+	if want := fmt.Sprintf("the server on port %d that sgtune launched when study served ended", port); !strings.Contains(string(out), want) {
+		t.Errorf("check of another study does not say %q:\n%s", want, out)
+	}
+}
+
+// served is what the runtime tells of the server that stays.
+type served struct {
+	State struct {
+		Running bool
+		Pid     int
+	}
+	Config struct{ Labels map[string]string }
+}
+
+func (n *night) served() served {
+	n.t.Helper()
+	var all []served
+	out, err := exec.Command(bed.runtime, "inspect", "sgtune-served-"+n.name).Output()
+	if err := errors.Join(err, json.Unmarshal(out, &all)); err != nil || len(all) != 1 {
+		n.t.Fatalf("%v: %.300s", err, out)
+	}
+	return all[0]
+}
+
+// answers reports whether somebody listens on a port.
+func answers(port int) bool {
 	c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
-	if err != nil {
-		t.Errorf("nobody listens on its port: %v", err)
-	} else if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	return err == nil && c.Close() == nil
 }

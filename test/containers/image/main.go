@@ -1,6 +1,3 @@
-// Program image is what the container images of the tests hold: sgtune's simulated server and a few ways to end, static,
-// because an image FROM scratch has nothing else. It takes the words that sgtune takes (sim-server and its flags), and
-// those below.
 package main
 
 import (
@@ -8,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 
 	"sgtune/internal/simulator"
 )
+
+// eatEnv has a server take so many MB of memory soon after its start.
+const eatEnv = "EAT_MB"
 
 // lifetime ends what a broken test has left behind.
 const lifetime = 2 * time.Minute
@@ -28,6 +29,9 @@ func main() {
 	}
 	switch word {
 	case "sim-server":
+		if mb, err := strconv.Atoi(os.Getenv(eatEnv)); err == nil && mb > 0 {
+			go func() { time.Sleep(time.Second); eat(mb) }()
+		}
 		os.Exit(simulator.Main(context.Background(), os.Args[2:], os.Stdout))
 	case "exit":
 		os.Exit(number)
@@ -54,19 +58,25 @@ func main() {
 		fmt.Println("ready")
 		time.Sleep(lifetime)
 	case "eat": // takes memory, so many MB and 10 MB at a time
-		var all [][]byte
-		for range number / 10 {
-			b := make([]byte, 10<<20)
-			for i := 0; i < len(b); i += 4096 {
-				b[i] = 1
-			}
-			all = append(all, b)
-			time.Sleep(5 * time.Millisecond)
-		}
-		fmt.Println("ate", len(all))
-		time.Sleep(lifetime)
+		eat(number)
 	default:
 		fmt.Fprintln(os.Stderr, "usage: sim sim-server|exit|lines|polite|stubborn|eat ...")
 		os.Exit(2)
 	}
+}
+
+// eat takes memory, so many MB, and keeps it.
+func eat(mb int) {
+	var all [][]byte
+	for range mb / 10 {
+		b := make([]byte, 10<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		all = append(all, b)
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Println("ate", len(all))
+	time.Sleep(lifetime)
+	runtime.KeepAlive(all)
 }
