@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sgtune/benchmark"
+	"sgtune/internal/freeport"
 )
 
 const (
@@ -186,12 +188,7 @@ func TestDetectEndpoint(t *testing.T) {
 // TestDetectUnreachable: each way to name a server wrongly says what to do.
 func TestDetectUnreachable(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "http://" + closed.Addr().String()
-	_ = closed.Close()
+	gone := fmt.Sprint("http://127.0.0.1:", freeport.For(t))
 	locked, _ := answers(t, map[string]string{"*": "401"})
 	withKey := locked
 	withKey.Header = http.Header{"Authorization": {"Bearer wrong"}}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/freeport"
 )
 
 // build makes the program and the mock once for all tests.
@@ -59,12 +60,7 @@ type mock struct{ url string }
 // startMock runs the mock with extra flags until the test ends.
 func startMock(t *testing.T, dir string, flags ...string) mock {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprint("127.0.0.1:", freeport.For(t))
 	cmd := exec.Command(filepath.Join(dir, "mockllm"), append([]string{"-addr", addr}, flags...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

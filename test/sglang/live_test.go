@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sgtune/internal/freeport"
 	"sgtune/sglang"
 	"sgtune/tuner"
 )
@@ -75,7 +76,7 @@ func TestLive(t *testing.T) {
 		if len(argvs) != 2 {
 			t.Fatal("init gave no studies")
 		}
-		port := freePort(t)
+		port := freeport.For(t)
 		second := start(t, append(slices.Clone(argvs[0]), "--port", strconv.Itoa(port)), port)
 		got := ready(t, port)
 		for _, diff := range sglang.ServerInfoEqual(info, got, nil) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"sgtune/benchmark"
+	"sgtune/internal/freeport"
 	"sgtune/sglang"
 )
 
@@ -65,7 +65,7 @@ func start(t *testing.T, argv []string, port int) *live {
 // serve launches the small model with extra flags on a port of its own.
 func serve(t *testing.T, dir string, flags ...string) *live {
 	t.Helper()
-	port := freePort(t)
+	port := freeport.For(t)
 	return start(t, append([]string{filepath.Join(dir, "serve"), "--port", strconv.Itoa(port)}, flags...), port)
 }
 
@@ -73,16 +73,6 @@ func serve(t *testing.T, dir string, flags ...string) *live {
 func (s *live) kill() {
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 	<-s.ended
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // until waits for a text in the log.

@@ -1,6 +1,5 @@
 package main
 
-// Line-protocol wrapper: drives goptuna's own samplers in the tuner benchmark. usage: gopt [tpe|random|cmaes]
 import (
 	"bufio"
 	"encoding/json"
