@@ -22,6 +22,7 @@ type GuardOptions struct {
 
 	Heartbeat   string // file that the tuner touches with TouchHeartbeat; needed by Absence
 	Verdict     string // file of the GuardVerdict, "" = none
+	First       string // folder for what a guard that takes over from a dead one must know, "" = none does
 	Evidence    string // file of the GuardSamples, one JSON object a line, one a second; "" = none
 	MaxEvidence int64  // bytes of that file, 0 = 8 MiB; a full one is thinned to half its density
 	GPUs        GPUReader
@@ -164,6 +165,10 @@ func (g *Guard) begin(ctx context.Context) error {
 	}
 	g.verdict = GuardVerdict{
 		PID: g.opts.ID.PID, Marker: g.opts.ID.Marker, Started: g.start, MinFree: g.opts.MinFree, Before: m,
+		Lowest: -1, OOMKillsBefore: g.memory.kills(),
+	}
+	if err := g.resume(); err != nil {
+		return fmt.Errorf("guard: %w", err)
 	}
 	if g.opts.Heartbeat != "" {
 		if g.beat, err = heartbeat(g.opts.Heartbeat); err != nil {

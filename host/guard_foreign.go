@@ -1,17 +1,17 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"os"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 )
 
 const (
 	bigForeign    = 0.5 // cores
+	bigMemory     = 1e9 // bytes
 	mostForeign   = 10  // listed in one sample
 	ticksASecond  = 100 // USER_HZ of every Linux
 	strayInterval = 5 * time.Second
@@ -24,10 +24,11 @@ type procWatch struct {
 	id   ID
 
 	ours   map[int]time.Time // when each of ours was last seen: the GPU reading may be older than it
-	ticks  map[procKey]int64 // CPU time at the last look
+	before machineLook       // the last one
 	last   time.Time
 	strays time.Time // when the environments were last read
 	stray  map[procKey]bool
+	had    map[procKey]int64 // bytes of memory of those that were there at the first look
 }
 
 type procKey struct {
@@ -35,55 +36,116 @@ type procKey struct {
 	start uint64
 }
 
-// look lists the foreign users of CPU, biggest first, and counts ours.
-func (w *procWatch) look(ctx context.Context, now time.Time) (foreign []GuardForeign, ours int) {
+// look fills in who took the machine's CPUs and storage since the last look: others that took half a core or more,
+// biggest first, and how much the rest had.
+func (w *procWatch) look(ctx context.Context, now time.Time, s *GuardSample) {
+	s.OtherCores, s.Faults, s.OtherDisk, s.OurProcesses = -1, -1, -1, -1
 	all, err := scan()
 	if err != nil {
-		return nil, -1
+		return
 	}
-	if w.ours == nil {
-		w.ours = map[int]time.Time{}
-	}
-	if now.Sub(w.strays) >= strayInterval && w.id.Marker != "" { // reading every environment costs most of a sample
-		w.strays, w.stray = now, map[procKey]bool{}
-		for _, c := range w.host.marked(ctx, all, w.id.Marker) {
-			w.stray[procKey{c.pid, c.startTicks}] = true
-		}
-	}
-	self := executable(os.Getpid())
-	line := lineage(all)
-	ticks := map[procKey]int64{}
+	is := machineLook{processes: make(map[procKey]labour, len(all)), busy: processTicks(rootFS), storage: storageBytes(rootFS)}
+	w.findStrays(ctx, now, all)
 	seconds := now.Sub(w.last).Seconds()
-	for pid, s := range all {
-		key := procKey{pid, s.startTicks}
-		if s.pgrp == w.id.PGID || s.session == w.id.PGID || w.stray[key] {
+	side := w.sides(all)
+	s.OurProcesses = 0
+	for pid, p := range all {
+		key := procKey{pid, p.startTicks}
+		old, known := w.before.processes[key]
+		l := labour{
+			side: side(p), name: p.comm, parent: p.ppid, ticks: p.ticks, childTicks: p.childTicks, faults: p.faults, childFaults: p.childFaults,
+		}
+		if l.side == sideTrial {
 			w.ours[pid] = now
-			if !s.gone() {
-				ours++
+			l.storage = processStorage(pid)
+			if !p.gone() {
+				s.OurProcesses++
 			}
-			continue
 		}
-		if s.flags&kernelThread != 0 || line[pid] {
-			continue
-		}
-		used := cpuTicks(pid)
-		before, known := w.ticks[key]
-		if ticks[key] = used; !known || w.last.IsZero() || seconds <= 0 {
-			continue
-		}
-		cores := float64(used-before) / ticksASecond / seconds
-		if cores >= bigForeign && executable(pid) != self { // the load generator is this very program
-			foreign = append(foreign, GuardForeign{PID: pid, Name: s.comm, GPU: -1, Cores: cores})
+		is.processes[key] = l
+		cores := float64(l.ticks-old.ticks) / ticksASecond / seconds
+		if known && seconds > 0 && l.side == sideOther && cores >= bigForeign {
+			s.ForeignCPU = append(s.ForeignCPU, GuardForeign{PID: pid, Name: p.comm, GPU: -1, Cores: cores})
 		}
 	}
+	s.ForeignMemory = w.grown(all, is)
 	for pid, at := range w.ours {
 		if now.Sub(at) > rememberOurs {
 			delete(w.ours, pid)
 		}
 	}
-	w.ticks, w.last = ticks, now
-	slices.SortFunc(foreign, func(a, b GuardForeign) int { return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.PID, b.PID)) })
-	return foreign[:min(len(foreign), mostForeign)], ours
+	part := is.since(w.before, seconds)
+	s.OtherCores, s.Crowd, s.Faults, s.OtherDisk = part.others, part.crowd, part.faults, part.storage
+	w.before, w.last = is, now
+	slices.SortFunc(s.ForeignCPU, func(a, b GuardForeign) int { return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.PID, b.PID)) })
+	s.ForeignCPU = s.ForeignCPU[:min(len(s.ForeignCPU), mostForeign)]
+}
+
+// grown lists the others that have taken much memory since the first look, the biggest first.
+func (w *procWatch) grown(all map[int]procStat, now machineLook) []GuardForeign {
+	first := w.had == nil
+	if first {
+		w.had = map[procKey]int64{}
+	}
+	var list []GuardForeign
+	for pid, p := range all {
+		key, has := procKey{pid, p.startTicks}, p.resident*int64(os.Getpagesize())
+		if first {
+			w.had[key] = has
+		}
+		if more := has - w.had[key]; more >= bigMemory && now.processes[key].side == sideOther {
+			list = append(list, GuardForeign{PID: pid, Name: p.comm, GPU: -1, Memory: more})
+		}
+	}
+	slices.SortFunc(list, func(a, b GuardForeign) int { return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.PID, b.PID)) })
+	return list[:min(len(list), mostForeign)]
+}
+
+// findStrays finds the trial's processes outside its group now and then: reading every environment costs most of a sample.
+func (w *procWatch) findStrays(ctx context.Context, now time.Time, all map[int]procStat) {
+	if w.ours == nil {
+		w.ours = map[int]time.Time{}
+	}
+	if now.Sub(w.strays) < strayInterval || w.id.Marker == "" {
+		return
+	}
+	w.strays, w.stray = now, map[procKey]bool{}
+	for _, c := range w.host.marked(ctx, all, w.id.Marker) {
+		w.stray[procKey{c.pid, c.startTicks}] = true
+	}
+}
+
+// sides tells whose each of the processes is. What runs in the trial's container is the trial's, also where nobody here
+// may read its environment.
+func (w *procWatch) sides(all map[int]procStat) func(procStat) side {
+	line, self := lineage(all), executable(os.Getpid())
+	box := 0
+	if w.host != nil {
+		box = w.host.containerPID(w.id.Marker)
+	}
+	within := func(s procStat) bool { // of the trial's container
+		for n := 0; box > 0 && s.pid > 1 && n < len(all); n++ {
+			if s.pid == box {
+				return true
+			}
+			s = all[s.ppid]
+		}
+		return false
+	}
+	return func(s procStat) side {
+		key := procKey{s.pid, s.startTicks}
+		switch {
+		case s.pgrp == w.id.PGID || s.session == w.id.PGID || w.stray[key] || within(s):
+			return sideTrial
+		case s.flags&kernelThread != 0 || line[s.pid]:
+			return sideSystem
+		case strings.HasPrefix(s.comm, "sshd") || w.before.processes[key].side == sideOwn:
+			return sideOwn
+		case s.ticks != w.before.processes[key].ticks && executable(s.pid) == self: // the load generator is this very program
+			return sideOwn
+		}
+		return sideOther
+	}
 }
 
 // holders lists the holders of GPU memory that are none of ours.
@@ -105,22 +167,4 @@ func executable(pid int) string {
 		return "" // not readable for us, so not our program
 	}
 	return path
-}
-
-// cpuTicks is the CPU time of a process (fields 14 and 15 of /proc/PID/stat), 0 when it is gone.
-func cpuTicks(pid int) int64 {
-	b, err := os.ReadFile(procPath(pid, "stat"))
-	if err != nil {
-		return 0
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 13 {
-		return 0
-	}
-	user, err1 := strconv.ParseInt(string(f[11]), 10, 64)
-	system, err2 := strconv.ParseInt(string(f[12]), 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0
-	}
-	return user + system
 }

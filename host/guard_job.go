@@ -29,6 +29,7 @@ type guardWord struct {
 const (
 	guardBeat    = "beat"    // the heartbeat
 	guardTrouble = "trouble" // what it printed to standard error
+	guardTask    = "job"     // guardJob, for the guard that takes over from a dead one
 )
 
 // orphanTime is how long a guard whose sgtune died before it could name the process looks for it by its marker.
@@ -48,6 +49,7 @@ func GuardMain(ctx context.Context, l *Local, in io.Reader, out io.Writer) error
 	if g.guard == nil {
 		return nil
 	}
+	steady()
 	_, err = g.guard.run(ctx)
 	return errors.Join(err, g.lock.Close())
 }
@@ -64,7 +66,7 @@ func guardFor(ctx context.Context, l *Local, words *json.Decoder, answer *json.E
 		return begun{}, fmt.Errorf("guard: read the job: %w", err)
 	}
 	f := runFolder(job.Folder)
-	lock, err := f.lock()
+	lock, err := f.claim(ctx)
 	if err == nil && lock == nil {
 		err = errors.New("another guard is at work there")
 	}
@@ -84,10 +86,16 @@ func guardFor(ctx context.Context, l *Local, words *json.Decoder, answer *json.E
 	clock := NewClock(job.Now, job.Scale)
 	g, err := NewGuard(l, job.options(f, id, l.gpus, clock))
 	if errors.Is(err, ErrNoProcess) {
+		if f.has(guardVerdict) { // of the guard before
+			return begun{}, nil
+		}
 		return begun{}, writeVerdict(f.path(guardVerdict), overBefore(id, clock.Now()))
 	}
 	if err == nil {
 		err = g.begin(ctx)
+	}
+	if err == nil {
+		err = f.watching(l)
 	}
 	return begun{guard: g, lock: lock}, err
 }
@@ -134,6 +142,6 @@ func (j guardJob) process(ctx context.Context, l *Local, words *json.Decoder) (I
 func (j guardJob) options(f runFolder, id ID, gpus GPUReader, clock *Clock) GuardOptions {
 	return GuardOptions{
 		ID: id, MinFree: j.Limits.MinFree, TimeLimit: j.Limits.TimeLimit, Absence: j.Limits.Absence, Grace: j.Limits.Grace,
-		Heartbeat: f.path(guardBeat), Verdict: f.path(guardVerdict), Evidence: j.Evidence, GPUs: gpus, Clock: clock,
+		Heartbeat: f.path(guardBeat), Verdict: f.path(guardVerdict), First: string(f), Evidence: j.Evidence, GPUs: gpus, Clock: clock,
 	}
 }

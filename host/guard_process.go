@@ -69,14 +69,14 @@ func (l *Local) startGuard(ctx context.Context, c Command) (*guardProcess, error
 	if err := os.MkdirAll(job.Folder, 0o700); err != nil {
 		return nil, err
 	}
+	if err := runFolder(job.Folder).write(guardTask, job); err != nil {
+		return nil, err
+	}
 	g, err := l.runGuard(runFolder(job.Folder))
 	if err != nil {
 		return nil, err
 	}
-	g.beat = max(min(longestBeat, l.clock.real(c.Guard.Absence)/6), 10*time.Millisecond)
-	if c.Guard.Absence <= 0 {
-		g.beat = longestBeat
-	}
+	g.beat = l.beatEvery(*c.Guard)
 	if err := g.tell(ctx, job); err != nil {
 		return nil, errors.Join(err, g.dismiss())
 	}
@@ -175,40 +175,44 @@ func (g *guardProcess) watch(ctx context.Context, p *process) error {
 	if err := errors.Join(g.in.Close(), g.out.Close()); err != nil {
 		return err
 	}
-	go func() { // ends with the process, as reap does
-		for {
-			_ = TouchHeartbeat(g.folder.path(guardBeat)) // tried again; a file that stays untouched is silence
-			select {
-			case <-p.done:
-				return
-			case <-time.After(g.beat):
-			}
-		}
-	}()
+	go g.hear(p.done)
 	return nil
+}
+
+// hear lets the guard hear us until the process has ended, as reap does.
+func (g *guardProcess) hear(done <-chan struct{}) {
+	for {
+		_ = TouchHeartbeat(g.folder.path(guardBeat)) // tried again; a file that stays untouched is silence
+		select {
+		case <-done:
+			return
+		case <-time.After(g.beat):
+		}
+	}
 }
 
 // Guarded is what the guard of this process decided, nil when it has none or nothing was decided yet. Once the process
 // has ended it waits for the guard to be done: that is when nothing of the trial lives.
 func (p *process) Guarded(ctx context.Context) (*GuardVerdict, error) {
-	if p.guard == nil {
+	g := p.guardNow()
+	if g == nil {
 		return nil, nil
 	}
 	select {
 	case <-p.done:
 		select {
-		case <-p.guard.ended:
+		case <-g.ended:
 		case <-ctx.Done(): // something of the trial lives on, and so does its guard
 		}
 	default:
 	}
-	v, err := p.guard.folder.verdict()
+	v, err := g.folder.verdict()
 	if v != nil || err != nil {
 		return v, err
 	}
 	select {
-	case <-p.guard.ended:
-		return nil, fmt.Errorf("the guard ended without a word (%w)%s", errors.Join(p.guard.status, errEarly), p.guard.lastWords())
+	case <-g.ended:
+		return nil, fmt.Errorf("the guard ended without a word (%w)%s", errors.Join(g.status, errEarly), g.lastWords())
 	default:
 		return nil, nil
 	}

@@ -110,7 +110,7 @@ func (r *guardRecorder) sample(ctx context.Context, memory *memoryWatch) GuardSa
 	}
 	r.busy, r.busyT = busy, now
 	if r.procs != nil {
-		s.ForeignCPU, s.OurProcesses = r.procs.look(ctx, now)
+		r.procs.look(ctx, now, &s)
 	}
 	r.mu.Lock()
 	s.Lowest, r.lowest = r.lowest, -1

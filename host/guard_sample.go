@@ -30,6 +30,14 @@ type GuardSample struct {
 	GPUNote    string         `json:"gpu_note,omitempty"`
 	ForeignGPU []GuardForeign `json:"foreign_gpu,omitempty"` // holders of GPU memory that are not the trial's
 	ForeignCPU []GuardForeign `json:"foreign_cpu,omitempty"` // others that took more than half a core
+
+	ForeignMemory []GuardForeign `json:"foreign_memory,omitempty"` // others that took a gigabyte or more since the guard's first look, and how much
+
+	// Since the sample before, -1 unknown. Others are neither the trial nor sgtune nor the kernel.
+	OtherCores float64      `json:"other_cores"`      // that all others took together
+	Crowd      []GuardCrowd `json:"crowd,omitempty"`  // those of them that are many and small
+	Faults     float64      `json:"major_faults"`     // a second: pages that the trial's processes had to read from storage
+	OtherDisk  float64      `json:"other_disk_bytes"` // a second: that others read and wrote
 }
 
 // GuardForeign is a process that is not the trial's and takes what the trial needs.
@@ -122,24 +130,7 @@ func coreCount(root fs.FS) int {
 // busyTicks is the time that all cores together were at work since boot, in hundredths of a second: the first line of
 // /proc/stat without idle and iowait.
 func busyTicks(root fs.FS) int64 {
-	b, err := fs.ReadFile(root, "proc/stat")
-	if err != nil {
-		return -1
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	f := strings.Fields(line)
-	if len(f) < 9 || f[0] != "cpu" {
-		return -1
-	}
-	var sum int64
-	for _, i := range []int{1, 2, 3, 6, 7} { // user nice system irq softirq; not steal: that is another machine's
-		n, err := strconv.ParseInt(f[i], 10, 64)
-		if err != nil {
-			return -1
-		}
-		sum += n
-	}
-	return sum
+	return statTicks(root, 1, 2, 3, 6, 7) // user nice system irq softirq; not steal: that is another machine's
 }
 
 // join puts a sample and the one before it into one: the figures of the later, the lows and all foreigners of both.

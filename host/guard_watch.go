@@ -30,8 +30,6 @@ const comfort = int64(greatestRate * float64(longestLook) / float64(time.Second)
 
 // watch looks until the trial is over.
 func (g *Guard) watch(ctx context.Context) error {
-	g.verdict.Lowest = -1
-	g.verdict.OOMKillsBefore = g.memory.kills()
 	for {
 		wait := g.look(ctx)
 		if g.verdict.Reason != "" && g.until.IsZero() {

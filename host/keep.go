@@ -17,18 +17,19 @@ const (
 )
 
 // KeepMain is the body of "sgtune-agent keep FOLDER": it starts the command that lies in the run folder and stays its
-// parent until it ends, so that its exit status is known whatever happens to the link and to sgtune. A second keeper
-// of one folder does nothing. What it has to say lies in the folder; an error means that not even that could be written.
+// parent until it ends, so that its exit status is known whatever happens to the link and to sgtune. What it has to say
+// lies in the folder; an error means that not even that could be written. A second keeper of one folder does nothing,
+// but where the first has died it guards what that one left.
 //
 // With a marker it stays until the process group is empty: as long as a member lives, the kernel gives the
 // number of the group to nobody else, and afterwards nobody must signal it.
 func KeepMain(ctx context.Context, l *Local, folder string) error {
 	f := runFolder(folder)
-	lock, err := f.lock()
+	lock, err := f.claim(ctx)
 	if err != nil {
 		return fmt.Errorf("keep %s: %w", folder, err)
 	}
-	if lock == nil || f.has("id") || f.has("failed") {
+	if lock == nil || f.has("failed") {
 		return nil
 	}
 	defer func() { _ = lock.Close() }()
@@ -38,6 +39,12 @@ func KeepMain(ctx context.Context, l *Local, folder string) error {
 	signals.Notify(deaf, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defer signals.Stop(deaf)
 
+	if f.has("id") {
+		return keepGuarding(ctx, l, f)
+	}
+	if err := f.watching(l); err != nil {
+		return fmt.Errorf("keep %s: %w", folder, err)
+	}
 	p, g, err := keepStart(ctx, l, f)
 	if err != nil {
 		if told := writeWhole(f.path("failed"), []byte(err.Error())); told != nil {

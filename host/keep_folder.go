@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +20,8 @@ import (
 //	lock      locked by the keeper as long as it lives
 //	begun     a keeper was about to start the command
 //	id        the process (ID): from here on it exists
+//	watcher   the keeper (ID), or the one that guards the process after its death
+//	first     how all was at the guard's first look (guardBeginning)
 //	failed    why it could not be started, in words
 //	log       what it and its children wrote
 //	stopped   it was killed on purpose, so its death proves nothing about memory
@@ -121,6 +125,16 @@ func (f runFolder) lock() (*os.File, error) {
 		err = nil
 	}
 	return nil, errors.Join(err, file.Close())
+}
+
+// claim is lock for who is to be the keeper: a look of others whether one lives holds the lock for a moment.
+func (f runFolder) claim(ctx context.Context) (*os.File, error) {
+	for try := 0; ; try++ {
+		file, err := f.lock()
+		if file != nil || err != nil || try == 5 || !pause(ctx, 20*time.Millisecond) {
+			return file, err
+		}
+	}
 }
 
 // kept reports whether a keeper lives.

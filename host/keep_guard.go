@@ -35,12 +35,15 @@ func keepGuard(ctx context.Context, l *Local, f runFolder, c wireCommand, id ID)
 	}
 	opts := GuardOptions{
 		ID: id, MinFree: c.Guard.MinFree, TimeLimit: c.Guard.TimeLimit, Absence: c.Guard.Absence, Grace: c.Guard.Grace,
-		Heartbeat: string(c.Beat), Verdict: f.path(guardVerdict), Evidence: f.path(guardEvidence), GPUs: l.gpus, Clock: l.clock,
+		Heartbeat: string(c.Beat), Verdict: f.path(guardVerdict), First: string(f), Evidence: f.path(guardEvidence), GPUs: l.gpus, Clock: l.clock,
 	}
 	if opts.Heartbeat == "" {
 		opts.Absence = 0
 	}
 	g, err := NewGuard(l, opts)
+	if errors.Is(err, ErrNoProcess) && f.has(guardVerdict) { // of the guard before
+		return nil, nil
+	}
 	if errors.Is(err, ErrNoProcess) {
 		_ = writeVerdict(opts.Verdict, overBefore(id, l.clock.Now())) // without it the guard has nothing to say
 		return nil, nil
@@ -51,11 +54,40 @@ func keepGuard(ctx context.Context, l *Local, f runFolder, c wireCommand, id ID)
 	return g, err
 }
 
+// keepGuarding guards the process of a run whose keeper has died. Its status will not be known, but that its group is gone.
+func keepGuarding(ctx context.Context, l *Local, f runFolder) error {
+	var c wireCommand
+	k, err := openRun(l, f)
+	if err == nil {
+		err = f.read("command", &c)
+	}
+	if err != nil {
+		return fmt.Errorf("guard again: %w", err)
+	}
+	if _, lives := alive(k.id, l.boot); !lives || f.has("rc") {
+		return nil
+	}
+	g, err := keepGuard(ctx, l, f, c, k.id)
+	if err != nil || g == nil {
+		return err
+	}
+	if err := f.watching(l); err != nil {
+		return err
+	}
+	steady()
+	v, err := g.run(ctx)
+	if v.Reason == "" || v.Reason == GuardCancelled || v.KillProblem != "" {
+		return err
+	}
+	return errors.Join(err, keepExit(ctx, f, keptExit{Exit: Exit{Code: -1, At: l.clock.Now()}, GroupGone: true}))
+}
+
 // guardInBackground has a guard that has begun watch; the returned function waits for its end.
 func guardInBackground(ctx context.Context, g *Guard) (wait func() error) {
 	if g == nil {
 		return func() error { return nil }
 	}
+	steady()
 	done := make(chan error, 1)
 	go func() { // waited for by the returned function
 		_, err := g.run(ctx)

@@ -22,6 +22,10 @@ type procStat struct {
 	flags                    uint64
 	threads                  int
 	startTicks               uint64 // since boot; tells two users of one pid apart
+
+	ticks, childTicks   int64 // of CPU, in hundredths of a second; of children that were waited for
+	faults, childFaults int64 // pages that had to be read from storage
+	resident            int64 // pages in memory
 }
 
 // gone reports whether only the exit status is left of the process. A main thread can be a zombie
@@ -57,6 +61,11 @@ func parseStat(b []byte) (procStat, error) {
 		{&s.session, f[3]},
 		{&s.threads, f[17]},
 	}
+	s.faults, s.childFaults = total(f[9]), total(f[10])
+	s.ticks, s.childTicks = total(f[11], f[12]), total(f[13], f[14])
+	if len(f) > 21 {
+		s.resident = total(f[21])
+	}
 	for _, x := range ints {
 		n, err := strconv.Atoi(x.text)
 		if err != nil {
@@ -68,6 +77,16 @@ func parseStat(b []byte) (procStat, error) {
 	s.flags, err1 = strconv.ParseUint(f[6], 10, 64)
 	s.startTicks, err2 = strconv.ParseUint(f[19], 10, 64)
 	return s, errors.Join(err1, err2)
+}
+
+// total adds up counters; one that cannot be read, which no kernel writes, is 0.
+func total(counters ...string) int64 {
+	var sum int64
+	for _, text := range counters {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		sum += n
+	}
+	return sum
 }
 
 func readStat(pid int) (procStat, error) {

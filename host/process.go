@@ -7,19 +7,22 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// process is one that this sgtune started.
+// process is one that this sgtune started, or adopted.
 type process struct {
 	host    *Local
 	id      ID
-	cmd     *exec.Cmd
+	cmd     *exec.Cmd // nil for an adopted one, whose parent is gone
 	logPath string
-	logBase int64         // size of the log before the start: Log's offset 0
-	guard   *guardProcess // nil = none
+	logBase int64 // size of the log before the start: Log's offset 0
+
+	guarding sync.Mutex
+	guard    *guardProcess // nil = none; changes with KeepGuarded
 
 	before    counters    // out-of-memory kills before the start
 	stopped   atomic.Bool // we sent SIGKILL: its death is no evidence of anything
@@ -102,8 +105,8 @@ func (p *process) terminate(ctx context.Context, grace time.Duration) {
 		return
 	default:
 	}
-	if p.cmd.Process.Signal(syscall.SIGTERM) != nil {
-		return // it has just ended
+	if signal(p.id.PID, p.id.StartTicks, syscall.SIGTERM) != nil {
+		return // it cannot be asked, so it is killed
 	}
 	t := time.NewTimer(p.host.grace(grace))
 	defer t.Stop()

@@ -42,7 +42,7 @@ func (a *agent) start(ctx context.Context, args startArgs) (processRef, error) {
 		}
 	}
 	if !f.has("id") && !f.has("failed") {
-		if err := a.keep(ctx, f); err != nil {
+		if err := a.keep(ctx, f, func() bool { return f.has("id") || f.has("failed") }); err != nil {
 			return processRef{}, err
 		}
 	}

@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	foreign := raw(t, db.Path())
-	for pragma, want := range map[string]int{"user_version": 4, "application_id": 0x73677475} {
+	for pragma, want := range map[string]int{"user_version": 5, "application_id": 0x73677475} {
 		var got int
 		if err := foreign.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %d, %v, want %d", pragma, got, err, want)
@@ -101,7 +101,7 @@ func TestRefusedFiles(t *testing.T) {
 			if _, err := raw(t, path).ExecContext(t.Context(), "PRAGMA user_version = 7"); err != nil {
 				t.Fatal(err)
 			}
-		}, "FILE was written by a newer sgtune (schema 7, this one knows 4); use that version or another --db"},
+		}, "FILE was written by a newer sgtune (schema 7, this one knows 5); use that version or another --db"},
 		{"other program", func(t *testing.T, path string) {
 			if _, err := raw(t, path).ExecContext(t.Context(), "CREATE TABLE cookies (id)"); err != nil {
 				t.Fatal(err)

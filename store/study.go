@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sgtune/sglang"
@@ -103,6 +104,10 @@ func encodeStudy(r *tuner.Record) ([]any, error) {
 	if verdict != nil {
 		v := *verdict
 		v.Why, v.Text, v.Config = sglang.Mask(v.Why), sglang.Mask(v.Text), maskConfig(v.Config)
+		v.Notes = slices.Clone(v.Notes)
+		for i := range v.Notes {
+			v.Notes[i] = sglang.Mask(v.Notes[i])
+		}
 		verdict = &v
 	}
 	row := []any{

@@ -37,7 +37,7 @@ func full(number int) *trial.Trial {
 			"mem-fraction-static": 0.85, "hicache-size": 48.0, "enable-mixed-chunk": true, "kv-cache-dtype": "bf16",
 			"cuda-graph-bs-decode": []any{1.0, 2.0, 4.0}, "env.NCCL_ALGO": "Ring",
 		},
-		State: trial.Complete, Step: trial.StepSave, Value: &value, Best: 120, Void: "", Adopted: true, Release: trial.ReleaseVerified, CanaryShrunk: true, SGLang: "0.5.23", GPUBaseline: []int64{1 << 30, 0},
+		State: trial.Complete, Step: trial.StepSave, Value: &value, Best: 120, Void: "", Adopted: true, Adoptions: []trial.Adoption{{At: night.Add(5 * time.Minute), By: "sgtune 1.0 (pid 7)"}}, Release: trial.ReleaseVerified, CanaryShrunk: true, SGLang: "0.5.23", GPUBaseline: []int64{1 << 30, 0},
 		Verdict: trial.Verdict{
 			Outcome: trial.OK, Phase: sglang.PhaseDecode, Cause: "none", Blames: trial.BlameNo,
 			Numbers: map[string]float64{"max_running": 41}, Findings: []trial.Finding{{Name: "monitor_wrong", Text: "/health said no"}},

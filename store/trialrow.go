@@ -17,12 +17,12 @@ var trialColumns = []string{
 	"created_at", "started_at", "ended_at",
 	"config_json", "why", "sampler", "plan_json", "verdict_json", "memory_json", "low_water", "own_ram", "min_ram",
 	"startup", "steps_json", "cache_json", "max_running", "canary_shrunk", "gpu_baseline_json", "sglang_version",
-	"process_json", "port", "marker", "dir", "argv_json", "reason_json",
+	"process_json", "port", "marker", "dir", "argv_json", "reason_json", "adoptions_json",
 }
 
 // addedColumns are columns that older schemas lack, by the version that brought them. A database that is
 // only read is not migrated: what it lacks reads as NULL.
-var addedColumns = map[string]int{"reason_json": 2, "second_json": 3, "machine_json": 4}
+var addedColumns = map[string]int{"reason_json": 2, "second_json": 3, "machine_json": 4, "adoptions_json": 5}
 
 // readable lists what to select for some columns from a database as it is.
 func readable(ctx context.Context, tx *sql.Tx, wanted []string) ([]string, error) {
@@ -57,10 +57,13 @@ func encodeTrial(t *trial.Trial) ([]any, error) {
 		e.json(maskConfig(t.Config)), sglang.Mask(t.Why), t.Sampler, e.json(t.Plan), e.json(verdict), e.json(t.Memory),
 		t.LowWater, t.OwnRAM, t.MinRAM,
 		int64(t.Startup), e.json(t.Steps), e.json(cache), t.MaxRunning, t.CanaryShrunk, e.json(t.GPUBaseline), t.SGLang,
-		e.json(process), t.Port, t.Marker, t.Dir, e.json(maskArgv(t.Argv)), nil,
+		e.json(process), t.Port, t.Marker, t.Dir, e.json(maskArgv(t.Argv)), nil, nil,
 	}
 	if t.Reason != nil {
-		row[len(row)-1] = e.json(t.Reason)
+		row[len(row)-2] = e.json(t.Reason)
+	}
+	if len(t.Adoptions) > 0 {
+		row[len(row)-1] = e.json(t.Adoptions)
 	}
 	return row, e.err
 }
@@ -77,7 +80,7 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 		d.json(&t.Config), &t.Why, &t.Sampler, d.json(&t.Plan), d.json(&t.Verdict), d.json(&t.Memory),
 		&t.LowWater, &t.OwnRAM, &t.MinRAM,
 		&t.Startup, d.json(&t.Steps), d.json(&t.Cache), &t.MaxRunning, &t.CanaryShrunk, d.json(&t.GPUBaseline), &t.SGLang,
-		d.json(&t.Process), &t.Port, &t.Marker, &t.Dir, d.json(&t.Argv), d.maybe(&t.Reason))
+		d.json(&t.Process), &t.Port, &t.Marker, &t.Dir, d.json(&t.Argv), d.maybe(&t.Reason), d.maybe(&t.Adoptions))
 	if err == nil {
 		err = d.finish()
 	}

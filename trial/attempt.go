@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"sgtune/benchmark"
@@ -42,10 +43,12 @@ type attempt struct {
 	loaded   time.Time // when load began, zero before
 	ready    bool
 	stuck    bool // it hangs: no use in asking it to stop
-	probes   probes
-	lineless string // it was ready while the log had no ready line: a finding when none comes
-	holder   string // who holds the port, for a refusal
-	findings []Finding
+	// unguarded: nobody watches the memory while it is asked to stop
+	unguarded atomic.Bool
+	probes    probes
+	lineless  string // it was ready while the log had no ready line: a finding when none comes
+	holder    string // who holds the port, for a refusal
+	findings  []Finding
 
 	// How things were when work ended, before reclaim changed them.
 	reached      Step          // the step in which it ended

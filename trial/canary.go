@@ -42,7 +42,7 @@ func (a *attempt) canary(ctx context.Context) error {
 	}
 	opts.PromptTokens = int64(canaryPoolTimes * log.Memory.Tokens)
 	opts.Window, opts.Drain = min(a.Load.Window, opts.Cap), cutAtOnce
-	rows.Salt = a.Load.Salt + "/canary"
+	rows.Salt = a.salt() + "/canary"
 	report, err := a.steady(ctx, rows, opts)
 	if err != nil {
 		return err

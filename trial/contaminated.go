@@ -13,6 +13,9 @@ import (
 // failureLooks is how far back before its failure a trial is looked at for strangers on its GPUs.
 const failureLooks = time.Minute
 
+// memoryLooks is how far from the guard's decision its samples tell who had the memory.
+const memoryLooks = 5 * time.Second
+
 // contaminated is the void mark of a trial during which somebody else used what it needs, by the guard's samples: a
 // level that was measured beside others, or a failure for which the configuration would be blamed with a stranger on
 // its GPUs. "" for none, and where that is not known.
@@ -29,6 +32,9 @@ func (a *attempt) contaminated(v Verdict) string {
 		if who := host.GPUStrangers(between(all, end.Add(-failureLooks), end), a.baseline.GPUs); who != "" {
 			return "before it failed " + who
 		}
+		if who := host.MemoryStranger(between(all, end.Add(-memoryLooks), end.Add(memoryLooks)), *a.guarded); who != "" {
+			return "before the guard had to end it " + who
+		}
 		return ""
 	}
 	for _, level := range a.t.Levels {
@@ -36,6 +42,9 @@ func (a *attempt) contaminated(v Verdict) string {
 		who := host.GPUStrangers(samples, a.baseline.GPUs)
 		if who == "" {
 			who = host.CPUStrangers(samples)
+		}
+		if who == "" {
+			who = host.CacheStrangers(samples)
 		}
 		if who != "" {
 			return fmt.Sprintf("while %d clients were measured %s", level.Concurrency, who)
@@ -57,7 +66,9 @@ func (a *attempt) guardSamples() []host.GuardSample {
 		if json.Unmarshal(line, &s) != nil {
 			continue // cut off by a crash
 		}
-		s.At = a.watchedFrom.Add(s.At.Sub(a.guarded.Started))
+		if !a.watchedFrom.IsZero() { // an adopted server's guard is on this machine, and has its clock
+			s.At = a.watchedFrom.Add(s.At.Sub(a.guarded.Started))
+		}
 		list = append(list, s)
 	}
 	return list

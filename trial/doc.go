@@ -31,4 +31,5 @@
 //	verdict.go rules.go   Classify: facts in, verdict out (ended.go, fatal.go, flags.go: its rules; numbers.go, words.go)
 //	catalog*.go           what each verdict means and what to do, with examples: docs/failures.md
 //	recover.go            orphans of a sgtune that died
+//	adopt.go              or their living server, taken over
 package trial

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"sgtune/host"
+	"sgtune/internal/freeport"
 )
 
 const gib = int64(1) << 30
@@ -33,6 +33,7 @@ type fakeHost struct {
 	events []string
 	port   net.Listener // somebody else's
 	lost   bool         // the host cannot be read
+	free   func() int   // a port for a server
 	oom    int64
 	read   int64 // bytes from storage
 }
@@ -67,11 +68,15 @@ type script struct {
 	failing  int           // one in so many streamed requests is answered with 500
 	late     time.Duration // the ready line comes so long after the HTTP start
 	diskRead bool          // its reads from storage grow
+	version  string        // what /server_info says, "" = nothing is there
+
+	refuseAfter int // flushes that are done; the later ones answer 400
 }
 
 func newFakeHost(t *testing.T, s script) *fakeHost {
 	t.Helper()
 	h := &fakeHost{clock: host.NewClock(time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC), 200), script: s, gpus: true, living: map[int]*fakePart{}, pid: 1000}
+	h.free = func() int { return freeport.For(t) }
 	t.Cleanup(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -264,14 +269,8 @@ func (h *fakeHost) Lease(context.Context, string) (func() error, error) {
 }
 
 func (h *fakeHost) Reach(_ context.Context, port int) (host.Endpoint, error) {
-	for tries := 0; port == 0 && tries < 100; tries++ {
-		// Below the ports that the system gives to connections: one of another test's would look like a holder.
-		if l, err := listen(20000 + rand.IntN(12000)); err == nil {
-			port = l.Addr().(*net.TCPAddr).Port
-			if err := l.Close(); err != nil {
-				return host.Endpoint{}, err
-			}
-		}
+	if port == 0 {
+		port = h.free()
 	}
 	e := host.Endpoint{Port: port, URL: "http://127.0.0.1:" + strconv.Itoa(port)}
 	l, err := listen(port)

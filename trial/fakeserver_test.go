@@ -63,6 +63,7 @@ func (s *fakeServer) start() {
 	mux.HandleFunc("POST /generate", s.generate)
 	mux.HandleFunc("POST /tokenize", s.tokenize)
 	mux.HandleFunc("POST /flush_cache", s.flush)
+	mux.HandleFunc("GET /server_info", s.serverInfo)
 	mux.HandleFunc("POST /abort_request", func(http.ResponseWriter, *http.Request) { s.h.note("abort all") })
 	s.http = &http.Server{Handler: mux}
 	go s.live()
@@ -166,7 +167,8 @@ func (s *fakeServer) tokenize(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeServer) flush(w http.ResponseWriter, _ *http.Request) {
-	if s.flushes.Add(1) <= int64(s.script.refusals) {
+	n := s.flushes.Add(1)
+	if n <= int64(s.script.refusals) || s.script.refuseAfter > 0 && n > int64(s.script.refuseAfter) {
 		s.h.note("flush refused")
 		w.WriteHeader(http.StatusBadRequest)
 		return

@@ -34,6 +34,25 @@ func (a *attempt) guardLimits() *host.GuardLimits {
 	return &limits
 }
 
+// refuseLittleMemory: where less is free than the guard's line it would end any server at once, and the configuration
+// would be blamed.
+func (a *attempt) refuseLittleMemory(u host.Usage) error {
+	if a.Guard == nil || a.Guard.MinFree < 0 {
+		return nil
+	}
+	free, line := u.MemAvailable, a.Guard.MinFree
+	if u.CgroupHeadroom >= 0 && u.CgroupHeadroom < free {
+		free = u.CgroupHeadroom
+	}
+	if line == 0 {
+		line = host.DefaultGuardLine(u.MemTotal)
+	}
+	if free < 0 || free >= line {
+		return nil
+	}
+	return fmt.Errorf("%w: only %.1f GB of host memory is free and the guard ends what leaves less than %.1f GB: free memory on the host", errNotStarted, float64(free)/1e9, float64(line)/1e9)
+}
+
 // guardEvidence is the file of the guard's samples (host.GuardSample), one a line.
 func (a *attempt) guardEvidence() string { return filepath.Join(a.dir(), "guard.jsonl") }
 

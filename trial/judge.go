@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"sgtune/sglang"
@@ -25,6 +24,7 @@ var endings = []struct {
 	{errPortTaken, EndPort},
 	{errNotStarted, EndNotStarted},
 	{errHostLost, EndHost},
+	{errUnguarded, EndUnguarded},
 	{errGPUFault, EndGPU},
 	{errFlush, EndReplay},
 	{errPalette, EndReplay},
@@ -110,7 +110,7 @@ func (a *attempt) gather(end Ending, err error) Facts {
 	f := Facts{
 		Log: a.log, First: a.first, Last: a.last, Flags: sglang.Merge(a.Server.Flags, a.t.Config), Ending: end, Exit: a.exit,
 		Ready: a.ready, Elapsed: a.reachedAfter, Timeout: a.ReadyTimeout, Silent: a.silent, KernelOOM: -1, CgroupOOM: -1,
-		Levels: a.t.Levels, Port: a.t.Port, Holder: a.holder, Findings: slices.Clone(a.findings),
+		Levels: a.t.Levels, Port: a.t.Port, Holder: a.holder, Findings: append(adoptions(a.t), a.findings...),
 	}
 	if err != nil {
 		f.Reason = err.Error()

@@ -34,7 +34,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errHostLost, err)
 	}
 	a.baseline = &usage
-	if err := a.refuse(usage); err != nil {
+	if err := errors.Join(a.refuse(usage), a.refuseLittleMemory(usage)); err != nil {
 		return err
 	}
 	for _, g := range usage.GPUs {

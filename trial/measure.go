@@ -101,7 +101,7 @@ func (a *attempt) fill(ctx context.Context) error {
 		tokens += int64(w.Row(from - 1).Input())
 	}
 	from = max(0, from-a.highest()) // clients run ahead: without these the feed would begin again for their last rows
-	report, err := a.steady(ctx, Rows{From: from, To: a.load.split, Salt: a.Load.Salt}, benchmark.Options{
+	report, err := a.steady(ctx, Rows{From: from, To: a.load.split, Salt: a.salt()}, benchmark.Options{
 		Concurrency: a.highest(), Window: min(a.Load.Window, a.Load.Fill), Cap: a.Load.Fill, PromptTokens: c.FillWanted,
 	})
 	if report != nil {
@@ -135,8 +135,11 @@ func (a *attempt) measure(ctx context.Context) error {
 	if a.Load.Workload == nil {
 		return nil
 	}
-	for i := 0; i < len(a.t.Plan) || a.more(); i++ {
-		level, err := a.undisturbed(ctx, a.t.Plan[i])
+	for {
+		if over, err := a.measured(); over {
+			return err
+		}
+		level, err := a.undisturbed(ctx, a.t.Plan[len(a.t.Levels)])
 		if err != nil {
 			return err
 		}
@@ -144,17 +147,27 @@ func (a *attempt) measure(ctx context.Context) error {
 		if err := a.save(ctx); err != nil {
 			return err
 		}
-		if level.Report.Invalid == benchmark.InvalidClientHung {
-			return nil // no bound either: the trial says nothing about its configuration
-		}
-		if level.Report.Pruned && !measuredInFull(a.t.Levels) && (a.Hopeless == nil || a.Hopeless(a.t)) {
-			return ErrPruned
+	}
+}
+
+// measured reports whether nothing is left to be measured after the levels there are, and how that ends the trial.
+func (a *attempt) measured() (over bool, err error) {
+	levels := a.t.Levels
+	if n := len(levels); n > 0 && levels[n-1].Report != nil {
+		switch last := levels[n-1].Report; {
+		case last.Invalid == benchmark.InvalidClientHung:
+			return true, nil // no bound either: the trial says nothing about its configuration
+		case last.Pruned && !measuredInFull(levels) && (a.Hopeless == nil || a.Hopeless(a.t)):
+			return true, ErrPruned
 		}
 	}
-	if len(a.t.Levels) > 0 && !measuredInFull(a.t.Levels) {
-		return ErrPruned
+	if len(levels) < len(a.t.Plan) || a.more() {
+		return false, nil
 	}
-	return nil
+	if len(levels) > 0 && !measuredInFull(levels) {
+		return true, ErrPruned
+	}
+	return true, nil
 }
 
 // more adds a level to the plan if there is one to add.

@@ -81,7 +81,7 @@ func (a *attempt) stop(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if a.ready && a.exit.Alive && !a.stuck && !a.hurry() && a.Grace > 0 {
+	if a.ready && a.exit.Alive && !a.stuck && !a.unguarded.Load() && !a.hurry() && a.Grace > 0 {
 		a.abortAll(ctx)
 		err = a.end(ctx, a.Grace)
 	} else {

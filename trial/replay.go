@@ -44,7 +44,7 @@ func (r Rows) feed(w *benchmark.Workload) benchmark.Feed {
 		w = w.Doubled(r.Short)
 		from, to = 0, w.Len()
 	}
-	return benchmark.NewFeed(w, from, to, r.Salt, r.Palette)
+	return skip(benchmark.NewFeed(w, from, to, r.Salt, r.Palette), r.Skip)
 }
 
 // Ends of a trial whose server lives but cannot be measured.
@@ -117,7 +117,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	}
 	w, split := a.Load.Workload, a.Load.reserve()
 	a.load = &replay{palette: palette, split: split}
-	a.load.measured = a.source(Rows{From: split, To: w.Len(), Salt: a.Load.Salt})
+	a.load.measured = a.source(Rows{From: split, To: w.Len(), Salt: a.salt(), Skip: taken(a.t.Levels)})
 	return nil
 }
 

@@ -20,6 +20,7 @@ var rules = []rule{
 	{"the job ended", endedByJob},
 	{"before a launch", beforeLaunch},
 	{"the guard ended it", endedByGuard},
+	{"the guard was lost", withoutGuard},
 	{"the driver's word", faultyGPU},
 	{"first fatal line", firstFatal},
 	{"killed child", killedChild},
@@ -88,7 +89,7 @@ func (f *Facts) finished() bool { return f.Ending == EndDone || f.Ending == EndP
 // quote takes an event as evidence.
 func quote(v *Verdict, e sglang.Event) {
 	if e.Line > 0 {
-		v.Evidence, v.Line = e.Text, e.Line
+		v.Evidence, v.Line, v.Offset = e.Text, e.Line, e.Offset
 	}
 }
 

@@ -39,6 +39,7 @@ type Runner struct {
 	Hurry         <-chan struct{}   // closed by the second Ctrl-C: grace becomes 0
 	Port          int               // fixed port, 0 = choose
 	Version       sglang.Version    // of the installed server where it is known; else the log's wording tells
+	Who           string            // this sgtune, as an adopted trial names it
 	Secrets       []string          // exact values masked in all evidence (those of the study's secret variables)
 	Scratch       string            // where the running server's raw log lies, owner only; "" = the system's temporary folder, where Recover looks
 	// Score gives a trial's value from its levels: the objective at the best level that meets the SLO.
@@ -64,10 +65,15 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, t *Trial) error {
 	a := r.begin(t)
 	a.settle(ctx)
+	return a.run(ctx)
+}
+
+// run is Run of a trial that has begun.
+func (a *attempt) run(ctx context.Context) error {
 	err := a.work(ctx)
 	a.reclaim(context.WithoutCancel(ctx))
 	if a.released.left != nil {
-		return leftBehind(t, a.released.left) // the row stays running, so that the next sgtune recovers it
+		return leftBehind(a.t, a.released.left) // the row stays running, so that the next sgtune recovers it
 	}
 	a.finish(err)
 	return a.close(context.WithoutCancel(ctx))
@@ -78,22 +84,28 @@ func (r *Runner) Run(ctx context.Context, t *Trial) error {
 func (a *attempt) work(ctx context.Context) error {
 	ctx, a.abort = context.WithCancelCause(ctx)
 	defer a.abort(nil)
-	for _, s := range []struct {
-		step Step
-		do   func(context.Context) error
-	}{
-		{StepAdmit, a.admit},
-		{StepLaunch, a.launch},
-		{StepWait, a.wait},
-		{StepCanary, a.canary},
-		{StepWarmup, a.warmup},
-		{StepMeasure, a.measure},
-	} {
+	for _, s := range a.steps() {
 		if err := a.step(ctx, s.step, s.do); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// todo is one step of a trial's work.
+type todo struct {
+	step Step
+	do   func(context.Context) error
+}
+
+// steps are all of a trial's work; an adopted server is past its start.
+func (a *attempt) steps() []todo {
+	load := []todo{{StepCanary, a.canary}, {StepWarmup, a.warmup}, {StepMeasure, a.measure}}
+	if a.process != nil {
+		load[0].do = a.resume
+		return load
+	}
+	return append([]todo{{StepAdmit, a.admit}, {StepLaunch, a.launch}, {StepWait, a.wait}}, load...)
 }
 
 // step stores the row and then takes one step. It returns the first cause of a failure: a store

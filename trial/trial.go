@@ -37,8 +37,8 @@ type Trial struct {
 	Value   *float64      `json:"value,omitempty"` // objective at its best level; nil where none was measured
 	Best    int           `json:"best_level"`      // concurrency of that level, 0 without value
 	Levels  []Level       `json:"levels"`
-	Void    string        `json:"void"` // reason; a void trial is not ranked
-	Adopted bool          `json:"adopted"`
+	Void    string        `json:"void"`    // reason; a void trial is not ranked
+	Adopted bool          `json:"adopted"` // its server was taken over from a sgtune that died: Adoptions
 	Release Release       `json:"release"`
 
 	Memory     sglang.Observation     `json:"memory"`              // from the server's log
@@ -69,6 +69,8 @@ type Trial struct {
 	CreatedAt time.Time `json:"created_at"`
 	StartedAt time.Time `json:"started_at"` // zero until launched
 	EndedAt   time.Time `json:"ended_at"`   // zero until finished
+
+	Adoptions []Adoption `json:"adoptions,omitempty"` // oldest first
 }
 
 // Level is one measured load level of a trial.
@@ -110,9 +112,10 @@ type Verdict struct {
 	Findings []Finding          `json:"findings,omitempty"`
 	Evidence string             `json:"evidence,omitempty"` // quoted line
 	Line     int                `json:"evidence_line,omitempty"`
-	Advice   []string           `json:"advice,omitempty"`        // closed list of codes
-	Text     string             `json:"text"`                    // one sentence for a person, with numbers
-	Also     []int              `json:"evidence_also,omitempty"` // other lines that prove the same
+	Offset   int64              `json:"evidence_offset,omitempty"` // where Line begins in the log as it was read: near there in the stored one, whose secrets are masked
+	Advice   []string           `json:"advice,omitempty"`          // closed list of codes
+	Text     string             `json:"text"`                      // one sentence for a person, with numbers
+	Also     []int              `json:"evidence_also,omitempty"`   // other lines that prove the same
 
 	FailingRanks  []int    `json:"failing_ranks,omitempty"`  // ranks of the first cause, not of what followed
 	RejectedFlags []string `json:"rejected_flags,omitempty"` // flags SGLang did not take, as they were written

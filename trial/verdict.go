@@ -28,6 +28,7 @@ const (
 	EndPort       Ending = "port"        // the port was taken before the launch
 	EndNotStarted Ending = "not_started" // the command could not be executed
 	EndHost       Ending = "host"        // the host could not be read
+	EndUnguarded  Ending = "unguarded"   // the server's guard was lost for good
 	EndGPU        Ending = "gpu"         // the driver reported a fault of a GPU
 	EndReplay     Ending = "replay"      // the server lives and could not be measured
 	EndSgtune     Ending = "sgtune"      // a bug or a full disk of ours
@@ -150,7 +151,7 @@ func dirty(v Verdict, r released) Verdict {
 	}
 	return Verdict{
 		Outcome: DirtyHost, Phase: sglang.PhaseShutdown, Cause: r.Cause, Blames: v.Blames, Numbers: v.Numbers,
-		Findings: append([]Finding{own}, v.Findings...), Evidence: v.Evidence, Line: v.Line, Advice: advice,
+		Findings: append([]Finding{own}, v.Findings...), Evidence: v.Evidence, Line: v.Line, Offset: v.Offset, Advice: advice,
 		Also: v.Also, FailingRanks: v.FailingRanks, RejectedFlags: v.RejectedFlags,
 		Text: "the host is not clean: " + r.Text + "; free it (sgtune reclaim), then run sgtune tune again",
 	}

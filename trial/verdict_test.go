@@ -166,7 +166,7 @@ func TestVocabulary(t *testing.T) {
 	}
 	endings := []trial.Ending{
 		trial.EndUnknown, trial.EndDone, trial.EndPruned, trial.EndDied, trial.EndTimeout, trial.EndStuck, trial.EndPerson, trial.EndDeadline, trial.EndOutside,
-		trial.EndVoid, trial.EndPort, trial.EndNotStarted, trial.EndHost, trial.EndReplay, trial.EndSgtune,
+		trial.EndVoid, trial.EndPort, trial.EndNotStarted, trial.EndHost, trial.EndUnguarded, trial.EndReplay, trial.EndSgtune,
 	}
 	for _, kind := range append(kinds, "") {
 		for _, phase := range phases {

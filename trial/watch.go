@@ -63,9 +63,10 @@ func (a *attempt) startWatch(ctx context.Context) {
 		a: a, process: a.process, cancel: cancel, reader: sglang.NewReader(),
 		progress: a.Clock.Now(), memory: newMemoryFacts(a.baseline),
 	}
-	w.openEvidence(filepath.Join(a.dir(), "server.log"))
+	w.memory.lowWater, w.memory.minRAM, w.memory.ownRAM = a.t.LowWater, a.t.MinRAM, a.t.OwnRAM // -1, but for an adopted server
+	w.openEvidence(a.serverLog())
 	a.watch = w
-	for _, task := range []func(context.Context){w.follow, w.sample, w.listen} {
+	for _, task := range []func(context.Context){w.follow, w.sample, w.listen, w.keepGuarded} {
 		w.wait.Go(func() { // a panic here would end sgtune and leave the server behind
 			if err := guard(func() error { task(ctx); return nil }); err != nil {
 				a.abort(err)
@@ -73,6 +74,9 @@ func (a *attempt) startWatch(ctx context.Context) {
 		})
 	}
 }
+
+// serverLog is the masked copy of the server's log.
+func (a *attempt) serverLog() string { return filepath.Join(a.dir(), "server.log") }
 
 func (w *watch) openEvidence(path string) {
 	to := io.Discard

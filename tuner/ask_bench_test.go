@@ -89,6 +89,21 @@ func BenchmarkFresh(b *testing.B) {
 	}
 }
 
+// BenchmarkLearn is one look at a history for people, as `sgtune show` and a page take it.
+func BenchmarkLearn(b *testing.B) {
+	for _, n := range nightLengths {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, h := longNight(n)
+			p := tuner.StudyProblem(s, h, kimiHost, nil)
+			for b.Loop() {
+				if l := tuner.Learn(p); l.Limit == nil || len(l.Importances) == 0 {
+					b.Fatalf("%+v", l)
+				}
+			}
+		})
+	}
+}
+
 func newPhysics(tb testing.TB) tuner.Sampler {
 	tb.Helper()
 	sampler, err := tuner.NewSampler("physics")

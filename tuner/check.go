@@ -144,6 +144,9 @@ func against(s *Study, in CheckInput, r *Report) []string {
 	if f.GPUFault != "" {
 		out = append(out, f.GPUFault)
 	}
+	if why := guardAgainst(s, f); why != "" {
+		out = append(out, why)
+	}
 	if len(f.PortHolders) > 0 && len(s.Before) == 0 {
 		out = append(out, fmt.Sprintf("port %d is taken by %s", s.Port, strings.Join(f.PortHolders, ", ")))
 	}

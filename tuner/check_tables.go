@@ -143,6 +143,8 @@ func endRows(s *Study, in CheckInput) []Row {
 	rows = append(rows, Row{"finish", map[string]string{
 		"best": "launches the winner if it is better, else the baseline", "baseline": "launches the baseline", "none": "launches nothing",
 	}[s.Finish.Launch]})
+	rows = append(rows, Row{"after a crash", s.recoverText()})
+	rows = append(rows, guardRow(s)...)
 	for _, n := range s.Finish.Notify {
 		rows = append(rows, Row{"notify", sglang.Mask(n.Name())})
 	}

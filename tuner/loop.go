@@ -80,6 +80,9 @@ func (l *Loop) Run(ctx context.Context) (*Verdict, error) {
 // the other until nothing is left to launch, several at once where there is a host for each. All of it is decided
 // in this goroutine.
 func (l *Loop) night(ctx context.Context) (*Verdict, error) {
+	if err := l.adopt(ctx); err != nil {
+		return nil, l.landAll(ctx, err)
+	}
 	if err := l.handOver(ctx); err != nil {
 		return nil, err
 	}
@@ -153,7 +156,7 @@ func (l *Loop) launch(ctx context.Context, h History, t *trial.Trial) error {
 		}
 	}
 	l.show(append(h[:len(h):len(h)], t), t)
-	l.running.start(ctx, l.Runner, t, l.sieve(h, t))
+	l.running.start(ctx, l.Runner.Run, t, l.sieve(h, t))
 	l.abortBelow = 0
 	return nil
 }

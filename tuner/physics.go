@@ -28,7 +28,7 @@ func (s *physicsSampler) Sample(ctx context.Context, p Problem) (Proposal, error
 	}
 	s.kept.asking.Lock()
 	defer s.kept.asking.Unlock()
-	m := modelBy(&s.kept, p)
+	m := modelBy(s.kept.of, p)
 	m.askTooLarge()
 	var pending []physics.Point
 	for _, t := range p.Pending {
@@ -87,10 +87,10 @@ type model struct {
 }
 
 // newModel builds an engine of its own.
-func newModel(p Problem) *model { return modelBy(&keptEngine{}, p) }
+func newModel(p Problem) *model { return modelBy((&keptEngine{}).of, p) }
 
-// modelBy has the engine shown every finished trial, in the order in which they ended.
-func modelBy(kept *keptEngine, p Problem) *model {
+// modelBy has an engine shown every finished trial, in the order in which they ended.
+func modelBy(engine func(physics.Space, physics.Facts, []physics.Observation) *physics.Search, p Problem) *model {
 	m := &model{problem: p, code: newCodedSpace(p), ratio: ratio(p), busy: p.taken()}
 	var seen []physics.Observation
 	for _, t := range byEnd(p.History) {
@@ -102,7 +102,7 @@ func modelBy(kept *keptEngine, p Problem) *model {
 			}
 		}
 	}
-	m.search = kept.of(m.code.coded, m.code.facts(p, len(seen), m.admitter()), seen)
+	m.search = engine(m.code.coded, m.code.facts(p, len(seen), m.admitter()), seen)
 	return m
 }
 

@@ -50,14 +50,29 @@ func FeasibilityMap(p Problem, at sglang.Config) (m Feasibility, ok bool) {
 	if p.Space.Size() == 0 {
 		return Feasibility{}, false
 	}
-	if at == nil {
-		at = chosen(p)
-	}
-	drawn, axes := p.withAxes(at)
-	v, learnt := physicsView(drawn)
-	shown := func(t *trial.Trial) bool { return t.Memory.Tokens > 0 }
-	if !learnt || !slices.ContainsFunc(p.History, shown) {
+	v, ok := reviewed(p)
+	if !ok {
 		return Feasibility{}, false
+	}
+	return v.feasibility(at)
+}
+
+// feasibility is FeasibilityMap by models that have learnt already.
+func (v *view) feasibility(at sglang.Config) (m Feasibility, ok bool) {
+	p := v.problem
+	shown := func(t *trial.Trial) bool { return t.Memory.Tokens > 0 }
+	if !slices.ContainsFunc(p.History, shown) {
+		return Feasibility{}, false
+	}
+	if at == nil {
+		at = v.chosen()
+	}
+	axes := p.axes(at)
+	if !axes.known { // fractions that the space does not have: the models must know of them
+		p.Space = axes.extended(p.Space)
+		if v, ok = reviewed(p); !ok {
+			return Feasibility{}, false
+		}
 	}
 	m = Feasibility{At: at, Fractions: axes.fractions, HostPools: axes.pools, Shown: v.learnt}
 	for _, pool := range axes.pools {
@@ -85,14 +100,12 @@ func FeasibilityMap(p Problem, at sglang.Config) (m Feasibility, ok bool) {
 	return m, true
 }
 
-// chosen is what a problem's models would export, what runs today before anything has a value.
-func chosen(p Problem) sglang.Config {
-	if v, ok := physicsView(p); ok {
-		if c, ok := v.recommended(); ok {
-			return c
-		}
+// chosen is what the models would export, what runs today before anything has a value.
+func (v *view) chosen() sglang.Config {
+	if c, ok := v.recommended(); ok {
+		return c
 	}
-	return p.today()
+	return v.problem.today()
 }
 
 // cell is one configuration of the map.
@@ -119,27 +132,30 @@ func (v *view) cell(c sglang.Config) FeasibilityCell {
 type axes struct {
 	fractions, pools []float64
 	searched         bool // host pools are
+	known            bool // the space has the fractions
 }
 
-// withAxes is the problem with both sides of the map in its space: values that the space lacks are
-// asked about as if it had them. The models see the same trials.
-func (p Problem) withAxes(at sglang.Config) (Problem, axes) {
-	code := newCodedSpace(p)
-	in, _ := code.valueOf(Dimension{Name: memFraction}, at, sglang.Observation{}).(float64)
-	a := axes{fractions: p.numbersOf(memFraction, mapColumns)}
-	if len(a.fractions) == 0 {
+// axes are those of the map around a configuration.
+func (p Problem) axes(at sglang.Config) axes {
+	a := axes{fractions: p.numbersOf(memFraction, mapColumns), pools: p.numbersOf(hicacheSize, mapRows)}
+	if a.known = len(a.fractions) > 0; !a.known {
+		in, _ := newCodedSpace(p).valueOf(Dimension{Name: memFraction}, at, sglang.Observation{}).(float64)
 		a.fractions = around(in)
 	}
-	space := slices.DeleteFunc(slices.Clone(p.Space), func(d Dimension) bool { return d.Name == memFraction || d.Name == hicacheSize })
-	space = append(space, numbersDim(memFraction, a.fractions, in))
-	if a.pools = p.numbersOf(hicacheSize, mapRows); len(a.pools) > 0 {
-		a.searched = true
-		space = append(space, numbersDim(hicacheSize, a.pools, hostPool(at)))
-	} else {
+	if a.searched = len(a.pools) > 0; !a.searched {
 		a.pools = []float64{hostPool(sglang.Merge(p.Flags, at))}
 	}
-	p.Space = space
-	return p, a
+	return a
+}
+
+// extended is a space with the map's fractions in it, which are asked about as if it had them.
+func (a axes) extended(s Space) Space {
+	d := Dimension{Name: memFraction, Kind: Numeric}
+	for _, f := range a.fractions {
+		d.Values = append(d.Values, f)
+	}
+	s = slices.DeleteFunc(slices.Clone(s), func(d Dimension) bool { return d.Name == memFraction })
+	return append(s, d)
 }
 
 // around are fractions near the one in force.
@@ -172,17 +188,4 @@ func (p Problem) numbersOf(name string, most int) []float64 {
 		}
 	}
 	return out
-}
-
-func numbersDim(name string, values []float64, also float64) Dimension {
-	d := Dimension{Name: name, Kind: Numeric}
-	all := slices.Clone(values)
-	if !slices.Contains(all, also) {
-		all = append(all, also)
-	}
-	slices.Sort(all)
-	for _, v := range all {
-		d.Values = append(d.Values, v)
-	}
-	return d
 }

@@ -21,13 +21,28 @@ type standing struct {
 	FreeSD  float64 // its standard deviation
 }
 
-// physicsView builds the view of p.History; whoever must not see some trials leaves them out. ok is
-// false when the space is empty or no trial said anything.
+// physicsView builds the view of p.History that a study decides by; whoever must not see some trials leaves them
+// out. ok is false when the space is empty or no trial said anything. Of a history that is longer than any night's
+// it is the reviewed one: what is decided does not hang on the difference, and it takes a second, not a quarter of a
+// minute.
 func physicsView(p Problem) (v *view, ok bool) {
+	if len(p.History) > longHistory {
+		return reviewed(p)
+	}
+	return viewBy((&keptEngine{}).of, p)
+}
+
+// longHistory is how many trials a night may have at most to be learnt one after the other for one look.
+const longHistory = 100
+
+// reviewed is the view for people to look at: of all of the history at once.
+func reviewed(p Problem) (v *view, ok bool) { return viewBy(physics.Review, p) }
+
+func viewBy(engine func(physics.Space, physics.Facts, []physics.Observation) *physics.Search, p Problem) (v *view, ok bool) {
 	if len(p.Space) == 0 || p.Space.Size() == 0 {
 		return nil, false
 	}
-	m := newModel(p)
+	m := modelBy(engine, p)
 	return &view{m}, m.learnt > 0
 }
 
@@ -76,10 +91,15 @@ type Importance struct {
 // history shows them; nil before anything has a value. A knob whose 10th percentile is 0 may not
 // matter at all.
 func Importances(p Problem) []Importance {
-	v, ok := physicsView(p)
+	v, ok := reviewed(p)
 	if !ok {
 		return nil
 	}
+	return v.importances()
+}
+
+// importances is Importances by models that have learnt already.
+func (v *view) importances() []Importance {
 	var out []Importance
 	for _, i := range v.search.Importances() {
 		k := v.code.knob(i.Name)

@@ -49,7 +49,7 @@ func runsAlone(t *trial.Trial) bool { return t.Role != trial.RoleSearch || t.Sam
 func (r *running) reset() { r.of, r.ends = map[int]*inFlight{}, make(chan ending, mostParallel) }
 
 // start hands a trial to its runner.
-func (r *running) start(ctx context.Context, runner TrialRunner, t *trial.Trial, best sieve) {
+func (r *running) start(ctx context.Context, run func(context.Context, *trial.Trial) error, t *trial.Trial, best sieve) {
 	ctx, abort := context.WithCancelCause(ctx)
 	one := &inFlight{trial: t, alone: runsAlone(t), best: best, abort: abort}
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func (r *running) start(ctx context.Context, runner TrialRunner, t *trial.Trial,
 			end.panicked = recover()
 			r.ends <- end
 		}()
-		end.err = runner.Run(ctx, t)
+		end.err = run(ctx, t)
 	}()
 }
 

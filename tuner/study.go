@@ -27,6 +27,7 @@ type Study struct {
 	Measure       MeasureSpec
 	Confirm       int    // launches each side, 0 = auto
 	Sampler       string // physics | tpe | random | grid
+	Recover       string // RecoverReclaim | RecoverAdopt
 	Seed          int64
 	Budget        Budget
 	Finish        Finish
@@ -54,6 +55,7 @@ type HostSpec struct {
 	RAMBudgetBytes float64       // what host pools may take in all, 0 = no rule 1
 	RAMBudgetText  string        // as written
 	RAMPerRank     float64       // bytes, when ram_budget was written per rank; RAMBudgetBytes is this times the ranks
+	RAMFloorBytes  float64       // what must stay free of the host's memory, else the guard ends the server; 0 = the guard's own choice
 	WorkDir        string        // where a host's files go, absolute (of an ssh host: or relative to the home folder there), "" = the default
 	ReplayFrom     string        // host | here (ReplayHere)
 	TunerGone      time.Duration // how long a sgtune that is not heard keeps the host
@@ -213,6 +215,8 @@ type Verdict struct {
 	MannWhitneyP  *float64      `json:"mann_whitney_p,omitempty"`
 	Why           string        `json:"why"` // tie-breaks, in words
 	Text          string        `json:"text"`
+	Looked        float64       `json:"looked,omitempty"` // relative gain of Trial over the baseline in the search, 0 unknown
+	Notes         []string      `json:"notes,omitempty"`  // what else Text tells beside the figures above, each a sentence
 
 	Total         int     `json:"total,omitempty"`          // requests of the whole job, 0 unknown
 	Hours         float64 `json:"hours,omitempty"`          // it takes with Config, 0 unknown

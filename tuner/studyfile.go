@@ -109,6 +109,7 @@ func defaults() *Study {
 		Quality:   QualityBF16,
 		Measure:   MeasureSpec{Window: time.Minute, Max: 10 * time.Minute, Canary: 90 * time.Second, Fill: 5 * time.Minute},
 		Sampler:   physicsName,
+		Recover:   RecoverReclaim,
 		Seed:      1,
 	}
 }
@@ -133,6 +134,7 @@ func (d *decoder) readAll(root *node) {
 		"measure":   d.readMeasure,
 		"confirm":   d.readConfirm,
 		"sampler":   d.readSampler,
+		"recover":   d.readRecover,
 		"seed":      func(f field) { s.Seed = d.seed(f, "seed", s.Seed) },
 	})
 	if root.kind != mapping {
@@ -201,6 +203,7 @@ func (d *decoder) crossCheck() {
 	d.settleCaps()
 	d.settleFinish()
 	d.settleContainer()
+	d.settleRecover()
 	if s.Host.RAMPerRank > 0 {
 		s.Host.RAMBudgetBytes = s.Host.RAMPerRank * float64(Ranks(sglang.Merge(s.Server.Flags, s.Baseline)))
 	}

@@ -25,7 +25,7 @@ type decoder struct {
 	foreign                         bool // the host's kind is not in this version: its other keys are not judged
 	remote                          bool // the host is another machine
 	inside                          bool // what is read is about a server in a container
-	containerAt                     field
+	containerAt, recoverAt          field
 }
 
 // at notes a mistake at a place of the file.

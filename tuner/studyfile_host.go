@@ -44,6 +44,7 @@ func (d *decoder) readHost(f field) {
 			}
 		}),
 		"ram_budget": d.readRAMBudget,
+		"ram_floor":  d.readRAMFloor,
 		"tuner_gone": func(g field) {
 			if v, ok := d.positive(g, "host.tuner_gone"); ok {
 				h.TunerGone, goneAt = v, g.value

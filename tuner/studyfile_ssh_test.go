@@ -17,14 +17,14 @@ func TestSSHHost(t *testing.T) {
 before: [./stop.sh]
 space: {hicache-size: [0]}
 workload: {file: prompts.jsonl}
-host: {kind: ssh, address: me@gpu-box, ssh_config: ssh_config, work_dir: '~/tuning', tuner_gone: 20m, replay_from: here, ram_budget: 400GB}
+host: {kind: ssh, address: me@gpu-box, ssh_config: ssh_config, work_dir: '~/tuning', tuner_gone: 20m, replay_from: here, ram_budget: 400GB, ram_floor: 3GB}
 `)
 	dir := filepath.Dir(s.Workload.File)
 	if !filepath.IsAbs(dir) {
 		t.Errorf("workload %s", s.Workload.File)
 	}
-	got := []any{s.Host.Kind, s.Host.Address, s.Host.SSHConfig, s.Host.WorkDir, s.Host.TunerGone, s.Host.ReplayFrom, s.Server.Model, s.Server.Command[0], s.Before[0], s.Simulated}
-	want := []any{tuner.HostSSH, "me@gpu-box", filepath.Join(dir, "ssh_config"), "~/tuning", 20 * time.Minute, tuner.ReplayHere, "./models/m", "bin/serve", "./stop.sh", false}
+	got := []any{s.Host.Kind, s.Host.Address, s.Host.SSHConfig, s.Host.WorkDir, s.Host.TunerGone, s.Host.ReplayFrom, s.Server.Model, s.Server.Command[0], s.Before[0], s.Simulated, s.Host.RAMFloorBytes}
+	want := []any{tuner.HostSSH, "me@gpu-box", filepath.Join(dir, "ssh_config"), "~/tuning", 20 * time.Minute, tuner.ReplayHere, "./models/m", "bin/serve", "./stop.sh", false, 3e9}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -27,7 +27,7 @@ func (l *Loop) conclude(h History) *Verdict {
 	v := &Verdict{Answer: benchmark.AnswerNotConfirmed, Config: winner, Launches: min(len(a), len(b)), BaselineValue: *base.Value}
 	v.Why = l.whyConfirmed(h, winner)
 	if source := searched(h, v); source != nil {
-		v.Trial, v.Value, v.Level = source.Number, *source.Value, source.Best
+		v.Trial, v.Value, v.Level, v.Looked = source.Number, *source.Value, source.Best, *source.Value / *base.Value - 1
 	}
 	if len(a) > 0 && len(b) > 0 {
 		v.BaselineValue, _ = meanAndSpread(a)
@@ -45,18 +45,16 @@ func (l *Loop) conclude(h History) *Verdict {
 		v.Detectable, v.MannWhitneyP = cmp.Detectable, cmp.MannWhitneyP
 	}
 	l.job(h, v)
-	v.Text = verdictText(s, v)
+	v.Text, v.Notes = verdictText(s, v), verdictNotes(s, v)
 	if unstable {
 		v.Text = fmt.Sprintf("not confirmed: trial %d makes %s against the baseline's %s where it ran, but confirmation launches failed: %d of the candidate's, %d of the baseline's (%s); look at them before you use it",
 			v.Trial, s.Objective.At(v.Value, v.Level), s.Objective.Amount(v.BaselineValue), failedB, failedA, endings(h, c.baseline, winner))
 	} else if failedB > 0 {
-		v.Text += fmt.Sprintf("; %d of the candidate's confirmation launches failed (%s)", failedB, endings(h, winner))
-		if v.Answer == benchmark.AnswerBetter {
-			v.Text += ", look at them before you use it"
-		}
+		v.add(fmt.Sprintf("%d of the candidate's confirmation launches failed (%s)%s", failedB, endings(h, winner),
+			map[bool]string{true: ", look at them before you use it"}[v.Answer == benchmark.AnswerBetter]))
 	}
 	if drift := driftOf(h).Text(); drift != "" {
-		v.Text += "; " + drift + ", which the order of the confirmation keeps out of this answer"
+		v.add(drift + ", which the order of the confirmation keeps out of this answer")
 	}
 	return v
 }

@@ -66,16 +66,21 @@ func (t *terminal) Verdict(v *tuner.Verdict, r *tuner.Record) {
 	if v == nil {
 		return
 	}
-	act, text := web.Headline(r)
+	answers := web.Answers(r)
 	if t.json {
-		t.Say("%s: %s", act, text)
+		t.Say("%s: %s", answers[0].Act, strings.Join(append([]string{answers[0].Text}, answers[0].Lines...), "; "))
 		return
 	}
 	t.Say("")
 	if t.study.Simulated {
 		t.Say("SIMULATED result: it says nothing about your GPUs")
 	}
-	t.Say("%s  %s", act, text)
+	for _, a := range answers {
+		t.Say("%s  %s", a.Act, a.Text)
+		for _, line := range a.Lines {
+			t.Say("%s", line)
+		}
+	}
 	if v.Answer == benchmark.AnswerBetter {
 		for _, name := range sglang.Merge(r.BaselineConfig, v.Config).Names() {
 			if was, now := setting(r.BaselineConfig, name), setting(v.Config, name); was != now {

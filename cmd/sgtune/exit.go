@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"sgtune/host"
 	"sgtune/trial"
 	"sgtune/tuner"
 )
@@ -42,7 +43,8 @@ func failf(code int, format string, args ...any) error {
 // usagef is a mistake in how the program was called or in a file it was given: exit 2.
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
-// exitCode picks the exit code of an error that a command returned.
+// exitCode picks the exit code of an error that a command returned. A host that cannot be reached is neither dirty nor
+// held, as far as anybody knows: the command failed.
 func exitCode(err error) int {
 	var coded *exitError
 	var problems tuner.Problems
@@ -53,7 +55,7 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &problems):
 		return exitUsage
-	case errors.Is(err, trial.ErrDirtyHost), errors.Is(err, tuner.ErrHeld):
+	case errors.Is(err, trial.ErrDirtyHost), errors.Is(err, tuner.ErrHeld), errors.Is(err, host.ErrLeased):
 		return exitHost
 	}
 	return exitFailed

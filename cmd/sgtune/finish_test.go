@@ -14,20 +14,10 @@ import (
 	"time"
 
 	"sgtune/host"
+	"sgtune/internal/freeport"
 	"sgtune/sglang"
 	"sgtune/tuner"
 )
-
-// freePort is a port of this machine that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
 
 // TestLaunchOnATakenPort: somebody else's healthy server is not mistaken for the one to be launched.
 func TestLaunchOnATakenPort(t *testing.T) {
@@ -58,7 +48,7 @@ func TestLaunchGivesUp(t *testing.T) {
 	local := host.NewLocal(host.LocalOptions{StateDir: dir})
 	h := &loopHost{
 		place: &place{host: local, clock: host.NewClock(time.Now(), 1), files: dir, secrets: []string{"opensesame"}},
-		study: &tuner.Study{Name: "night", Port: freePort(t), ReadyTimeout: time.Minute},
+		study: &tuner.Study{Name: "night", Port: freeport.For(t), ReadyTimeout: time.Minute},
 		server: sglang.Server{
 			Command: []string{"sh", "-c", `echo "server_args=ServerArgs(api_key='$2')"; echo "word: $WORD"; exit 3`, "sh"},
 			Flags:   sglang.Config{"api-key": "opensesame"}, Env: map[string]string{"WORD": "opensesame"},
@@ -85,7 +75,7 @@ func TestLaunchGivesUp(t *testing.T) {
 // finds it, and what sgtune says of it is how it is stopped.
 func TestLaunchStays(t *testing.T) {
 	t.Parallel()
-	s := &tuner.Study{Port: freePort(t), ReadyTimeout: 20 * time.Minute}
+	s := &tuner.Study{Port: freeport.For(t), ReadyTimeout: 20 * time.Minute}
 	p := simulatedPlace(t, s)
 	s.Host.Startup = 10 * time.Second
 	h := &loopHost{place: p, study: s, server: sglang.Server{

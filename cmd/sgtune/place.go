@@ -29,12 +29,15 @@ type place struct {
 	secrets []string // exact values that no file in it may hold
 }
 
+// evidenceFolder holds the evidence of a database's studies, a folder each.
+func evidenceFolder(db string) string { return filepath.Join(filepath.Dir(db), "sgtune.files") }
+
 // newPlace opens the host of a study. origin is the host time to start from (a simulated host's
 // clock runs faster than ours, so a resumed study goes on where its last row ended). The caller closes it.
 func newPlace(s *tuner.Study, db string, origin time.Time) (*place, error) {
 	p := &place{
 		clock: host.NewClock(origin, 1), name: s.Host.Kind,
-		files: filepath.Join(filepath.Dir(db), "sgtune.files", s.Name), secrets: secrets(s, os.Environ()),
+		files: filepath.Join(evidenceFolder(db), s.Name), secrets: secrets(s, os.Environ()),
 	}
 	if s.Host.Kind == tuner.HostSimulated {
 		machine, err := simulator.Lookup(s.Host.Profile)
@@ -100,7 +103,14 @@ func (p *place) facts(ctx context.Context, s *tuner.Study) (tuner.HostFacts, err
 		Name: p.name, MemTotal: u.MemTotal, MemAvailable: u.MemAvailable, CgroupHeadroom: u.CgroupHeadroom,
 		GPUNote: u.GPUNote, Leftovers: u.Processes, BootID: u.BootID, Kernel: u.Kernel,
 	}
-	stay, err := p.residents(ctx, s)
+	var end host.Endpoint
+	if s.Port != 0 {
+		if end, err = p.host.Reach(ctx, s.Port); err != nil {
+			return f, fmt.Errorf("look who listens on port %d: %w", s.Port, err)
+		}
+	}
+	busy := end.Listening || slices.ContainsFunc(u.GPUs, func(g host.GPU) bool { return len(g.Processes) > 0 })
+	stay, err := p.residents(ctx, s, busy)
 	if err != nil {
 		return f, err
 	}
@@ -118,13 +128,6 @@ func (p *place) facts(ctx context.Context, s *tuner.Study) (tuner.HostFacts, err
 			fact.Holders = append(fact.Holders, holderText(h.PID, p.nameOf(h.PID, h.Name), tuner.FormatSize(float64(h.Used)), stay.owner(h.PID)))
 		}
 		f.GPUs = append(f.GPUs, fact)
-	}
-	if s.Port == 0 {
-		return f, nil
-	}
-	end, err := p.host.Reach(ctx, s.Port)
-	if err != nil {
-		return f, fmt.Errorf("look who listens on port %d: %w", s.Port, err)
 	}
 	if end.Listening {
 		f.PortHolders = []string{fmt.Sprintf("port %d: a process that cannot be named", s.Port)}

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/freeport"
 )
 
 // plainServer is an OpenAI-compatible server with nothing beside it: no /tokenize, no metrics.
@@ -359,12 +361,7 @@ func TestReplayInterrupted(t *testing.T) {
 
 func TestReplayAtNobody(t *testing.T) {
 	t.Parallel()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + listener.Addr().String()
-	_ = listener.Close() // nobody listens there now
+	url := fmt.Sprint("http://127.0.0.1:", freeport.For(t)) // nobody listens there
 	dir := t.TempDir()
 	args := []string{"--url", url, "--workload", "random", "--random-input-len", "8", "--random-output-len", "2", "--out", "r.json", "--concurrency", "2"}
 	code, stdout, stderr := replayOnce(t, dir, nil, args...)

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"sgtune/internal/freeport"
 )
 
 // simserver NAME [sim-server flags...]: starts a simulated server for the rest of the script, waits until it is
@@ -21,11 +23,10 @@ func simServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	number, release, err := freeport.Take()
 	ts.Check(err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	ts.Check(err)
-	ts.Check(listener.Close())
+	ts.Defer(release)
+	port := strconv.Itoa(number)
 	log, err := os.Create(ts.MkAbs("server.log"))
 	ts.Check(err)
 	self, err := os.Executable()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,8 +24,9 @@ var (
 // residents are the servers that sgtune left running on a host, each named after the study that launched it.
 type residents []host.Resident
 
-// residents asks the host; none where no server can be left running.
-func (p *place) residents(ctx context.Context, study *tuner.Study) (residents, error) {
+// residents asks the host; none where no server can be left running. busy says that something holds its GPUs or the
+// study's port.
+func (p *place) residents(ctx context.Context, study *tuner.Study, busy bool) (residents, error) {
 	s, ok := p.host.(settler)
 	if !ok {
 		return nil, nil
@@ -35,13 +35,7 @@ func (p *place) residents(ctx context.Context, study *tuner.Study) (residents, e
 	if err != nil {
 		return nil, fmt.Errorf("look for servers that sgtune left running: %w", err)
 	}
-	if study.Server.Container != nil {
-		in := &containerSteward{&finish{loopHost: &loopHost{place: p, study: study}, port: cmp.Or(study.Port, defaultPort)}}
-		if r, there, err := in.look(ctx); err == nil && there { // a runtime's trouble is told where it is needed
-			list = append(list, r)
-		}
-	}
-	return list, nil
+	return append(list, p.servedContainers(ctx, study, busy)...), nil
 }
 
 // owner is the study whose server a process belongs to, "" for all others.
@@ -65,7 +59,11 @@ func (r residents) texts(at func(command string) string) []string {
 		if n := one.Starts - 1; n > 0 {
 			who += fmt.Sprintf(", started again %s", count(n, "time"))
 		}
-		out = append(out, fmt.Sprintf("the server on port %d that sgtune launched when study %s ended (%s); to stop it: %s", one.Port, one.Name, who, at(one.Stop())))
+		where := ""
+		if one.Port > 0 {
+			where = fmt.Sprintf(" on port %d", one.Port)
+		}
+		out = append(out, fmt.Sprintf("the server%s that sgtune launched when study %s ended (%s); to stop it: %s", where, one.Name, who, at(one.Stop())))
 	}
 	return out
 }

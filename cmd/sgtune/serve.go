@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -34,8 +33,13 @@ func newServeCommand() *cobra.Command {
 				return err
 			}
 			defer func() { _ = db.Close() }() // nothing was written
+			evidence, err := openEvidence(path)
+			if err != nil {
+				return err
+			}
+			defer closeEvidence(evidence)
 			pages := web.New(db, web.Options{
-				Addr: addr, Hosts: hosts, Token: os.Getenv("SGTUNE_TOKEN"), DB: filepath.Base(path),
+				Addr: addr, Hosts: hosts, Token: os.Getenv("SGTUNE_TOKEN"), DB: path, Evidence: evidence, Version: version(),
 				Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
 			return servePages(ctx, cmd, addr, pages)
@@ -45,6 +49,25 @@ func newServeCommand() *cobra.Command {
 	cmd.Flags().StringVar(&addr, "web", web.DefaultAddr, "address of the page; the next free port is taken if it is in use")
 	cmd.Flags().StringSliceVar(&hosts, "web-host", nil, "further names a browser may use for this machine")
 	return cmd
+}
+
+// openEvidence opens the folder of a database's evidence, out of which no name leads; nil where there is none.
+func openEvidence(db string) (*os.Root, error) {
+	root, err := os.OpenRoot(evidenceFolder(db))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of logs beside %s: %w", db, err)
+	}
+	return root, nil
+}
+
+// closeEvidence closes what openEvidence opened; nothing was written.
+func closeEvidence(root *os.Root) {
+	if root != nil {
+		_ = root.Close()
+	}
 }
 
 // servePages says where the page is and serves it until ctx ends.

@@ -76,7 +76,7 @@ func show(ctx context.Context, out io.Writer, db *store.DB, args []string, asJSO
 	if err != nil {
 		return err
 	}
-	return printStudy(out, record, trials, importances(record, trials, events))
+	return printStudy(out, record, trials, learnt(record, trials, events))
 }
 
 // findTrial reads the trial that a person named by its number.
@@ -92,16 +92,15 @@ func findTrial(ctx context.Context, db *store.DB, study, number string) (*trial.
 	return t, err
 }
 
-func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial, knobs []tuner.Importance) error {
+func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial, known tuner.Learnt) error {
 	w := newTable(out)
 	simulated := ""
 	if r.Simulated {
 		simulated = "  SIMULATED"
 	}
-	act, text := web.Headline(r)
-	lines := []string{
-		fmt.Sprintf("%s  %s  %s%s", r.Name, r.Host, r.State, simulated),
-		act + "  " + text,
+	lines := []string{fmt.Sprintf("%s  %s  %s%s", r.Name, r.Host, r.State, simulated)}
+	for _, a := range web.Answers(r) {
+		lines = append(append(lines, a.Act+"  "+a.Text), a.Lines...)
 	}
 	if r.Verdict != nil && r.Verdict.Why != "" {
 		lines = append(lines, "Why: "+r.Verdict.Why)
@@ -121,7 +120,8 @@ func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial, knobs []t
 		row(w, strconv.Itoa(t.Number), string(t.Role), outcome(t), web.Amount(t, r.Objective), positive(t.MaxRunning, ""),
 			positive(float64(t.Memory.Tokens), ""), positive(t.Memory.AfterGraphGiB, " GiB"), web.ConfigText(t.Config))
 	}
-	printImportances(w, knobs)
+	printImportances(w, known.Importances)
+	printLimit(w, known.Limit)
 	return w.Flush()
 }
 

@@ -14,27 +14,24 @@ import (
 // knobsShown is how many knobs the terminal lists by importance.
 const knobsShown = 5
 
-// importances are the knobs of a stored study by what they matter, nil while the models cannot tell. events are
-// the study's first.
-func importances(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) []tuner.Importance {
-	p, ok := tuner.StoredProblem(r, trials, events)
-	if !ok {
-		return nil
-	}
-	return tuner.Importances(p)
+// learnt is what the models make of a stored study. events are the study's first.
+func learnt(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) tuner.Learnt {
+	return new(tuner.Lessons).Of(r, trials, events)
 }
 
-// modelled are the importances and the map of memory of a stored study, nil where the models cannot tell.
-func modelled(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) ([]tuner.Importance, *tuner.Feasibility) {
-	p, ok := tuner.StoredProblem(r, trials, events)
-	if !ok {
-		return nil, nil
+// printLimit says where GPU memory ends, as far as that is known.
+func printLimit(w io.Writer, l *tuner.Limit) {
+	if l == nil {
+		return
 	}
-	knobs := tuner.Importances(p)
-	if m, ok := tuner.FeasibilityMap(p, nil); ok {
-		return knobs, &m
+	text := fmt.Sprintf("GPU memory runs out at mem-fraction-static %.3f", l.Fraction)
+	if l.SD > 0 {
+		text += fmt.Sprintf(" ± %.3f", l.SD)
 	}
-	return knobs, nil
+	if m := l.MarginGiB; m != nil && *m >= 0 {
+		text += fmt.Sprintf("; the best configuration keeps %.1f GiB away from that", *m)
+	}
+	_, _ = fmt.Fprintf(w, "\n%s\n", text) // Flush reports what went wrong
 }
 
 // printImportances lists the knobs that matter most, with how sure that is.

@@ -126,7 +126,7 @@ func TestReadingCommands(t *testing.T) {
 		{"ls", []string{"ls"}, 0, []string{"STATE", "complete", "night", "gpu-box", "CHANGE: better", "begun (SIMULATED)", "RUNNING"}, ""},
 		{"ls json", []string{"ls", "--json"}, 0, []string{`"study": "night"`, `"answer": "better"`}, ""},
 		{"newest", []string{"show"}, 0, []string{"night  gpu-box  complete", "CHANGE  better", "mem-fraction-static  0.85", "2,104 output tok/s at 120 clients", "gpu_oom"}, "SIMULATED"},
-		{"simulated", []string{"show", "begun"}, 0, []string{"SIMULATED", "No verdict yet"}, ""},
+		{"simulated", []string{"show", "begun"}, 0, []string{"SIMULATED", "no verdict yet"}, ""},
 		{"trial", []string{"show", "night", "2"}, 0, []string{"Trial 2 of night (search)", "GPU 3 ran out of memory.", "gpu_oom / prefill / prefill_activation"}, ""},
 		{"trial json", []string{"show", "night", "2", "--json"}, 0, []string{`"outcome": "gpu_oom"`}, ""},
 		{"unknown study", []string{"show", "nigth"}, 2, []string{`holds no study "nigth"; it holds night, lossy, begun`}, ""},

@@ -23,6 +23,7 @@ type shownStudy struct {
 	// What the models make of a study that is over: a running one is asked often, and they take a moment.
 	Importances []tuner.Importance `json:"importances,omitempty"`
 	Feasibility *tuner.Feasibility `json:"feasibility,omitempty"`
+	Limit       *tuner.Limit       `json:"limit,omitempty"`
 }
 
 // shownVerdict is {} before the end.
@@ -35,21 +36,22 @@ type shownVerdict struct {
 }
 
 type shownTrial struct {
-	Number    int           `json:"number"`
-	Role      trial.Role    `json:"role"`
-	State     trial.State   `json:"state"`
-	Outcome   trial.Outcome `json:"outcome"`
-	Phase     sglang.Phase  `json:"phase"`
-	Cause     string        `json:"cause"`
-	Config    sglang.Config `json:"config"`
-	Value     *float64      `json:"value,omitempty"`
-	Level     *shownLevel   `json:"level,omitempty"`
-	Void      string        `json:"void"`
-	Adopted   bool          `json:"adopted"`
-	Why       string        `json:"why,omitempty"`    // the sampler's reason
-	Reason    *trial.Reason `json:"reason,omitempty"` // the same in figures
-	StartedAt time.Time     `json:"started_at,omitzero"`
-	EndedAt   time.Time     `json:"ended_at,omitzero"`
+	Number    int              `json:"number"`
+	Role      trial.Role       `json:"role"`
+	State     trial.State      `json:"state"`
+	Outcome   trial.Outcome    `json:"outcome"`
+	Phase     sglang.Phase     `json:"phase"`
+	Cause     string           `json:"cause"`
+	Config    sglang.Config    `json:"config"`
+	Value     *float64         `json:"value,omitempty"`
+	Level     *shownLevel      `json:"level,omitempty"`
+	Void      string           `json:"void"`
+	Adopted   bool             `json:"adopted"`
+	Adoptions []trial.Adoption `json:"adoptions,omitempty"` // when, and by which sgtune
+	Why       string           `json:"why,omitempty"`       // the sampler's reason
+	Reason    *trial.Reason    `json:"reason,omitempty"`    // the same in figures
+	StartedAt time.Time        `json:"started_at,omitzero"`
+	EndedAt   time.Time        `json:"ended_at,omitzero"`
 }
 
 type shownLevel struct {
@@ -80,7 +82,8 @@ func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Record,
 			return err
 		}
 		if after == 0 && r.State != tuner.StudyRunning {
-			s.Importances, s.Feasibility = modelled(r, trials, events)
+			known := learnt(r, trials, events)
+			s.Importances, s.Feasibility, s.Limit = known.Importances, known.Feasibility, known.Limit
 		}
 		for _, e := range events {
 			s.Events = append(s.Events, shownEvent{At: e.At, Kind: e.Kind, Text: e.Text, Config: notNil(e.Config)})
@@ -102,7 +105,7 @@ func showVerdict(v *tuner.Verdict) shownVerdict {
 func showTrial(t *trial.Trial) shownTrial {
 	s := shownTrial{
 		Number: t.Number, Role: t.Role, State: t.State, Outcome: t.Verdict.Outcome, Phase: t.Verdict.Phase, Cause: t.Verdict.Cause,
-		Config: notNil(t.Config), Value: t.Value, Void: t.Void, Adopted: t.Adopted, Why: t.Why, Reason: t.Reason,
+		Config: notNil(t.Config), Value: t.Value, Void: t.Void, Adopted: t.Adopted, Adoptions: t.Adoptions, Why: t.Why, Reason: t.Reason,
 		StartedAt: t.StartedAt, EndedAt: t.EndedAt,
 	}
 	if t.Value != nil && t.Best > 0 {

@@ -162,7 +162,7 @@ func (n *night) run(ctx context.Context) error {
 	}
 	release, err := where.host.Lease(ctx, "study "+n.study.Name)
 	if err != nil {
-		return failf(exitHost, "%w", err)
+		return err
 	}
 	defer func() { _ = release() }()
 	if record, err = n.record(ctx); err != nil { // who held the lease may have changed it
@@ -200,6 +200,9 @@ func (n *night) origin(r *tuner.Record, trials []*trial.Trial) time.Time {
 	times := []time.Time{now}
 	for _, t := range trials {
 		times = append(times, t.CreatedAt, t.StartedAt, t.EndedAt)
+		for _, level := range t.Levels { // of a trial that is adopted
+			times = append(times, level.EndedAt)
+		}
 	}
 	return latest(r, times...)
 }
@@ -247,7 +250,7 @@ func (n *night) startFresh(ctx context.Context) error {
 	defer func() { _ = where.close() }()
 	release, err := where.host.Lease(ctx, "study "+n.study.Name)
 	if err != nil {
-		return failf(exitHost, "%w", err)
+		return err
 	}
 	defer func() { _ = release() }()
 	if err := where.recover(ctx, n.study.Name, running(trials), n.db); err != nil {
@@ -275,16 +278,22 @@ func (n *night) servePages(ctx context.Context) (page string, stop func(), err e
 	if n.options.web == "off" {
 		return "", func() {}, nil
 	}
+	evidence, err := openEvidence(n.options.db)
+	if err != nil {
+		return "", nil, err
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	pages := web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db})
+	pages := web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db, Evidence: evidence})
 	addr, wait, err := web.Serve(ctx, n.options.web, pages)
 	if err != nil {
 		cancel()
+		closeEvidence(evidence)
 		return "", nil, err
 	}
 	return fmt.Sprintf("http://%s/studies/%s", addr, n.study.Name), func() {
 		cancel()
 		_ = wait()
+		closeEvidence(evidence)
 	}, nil
 }
 

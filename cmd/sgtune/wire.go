@@ -38,7 +38,7 @@ func (n *night) wire(ctx context.Context, where *place, record *tuner.Record) (*
 		Instruments:   sglang.InstrumentFlags(nil, sglang.Merge(s.Server.Flags, s.Baseline)),
 		InstrumentEnv: env,
 		Load:          n.load(), Files: where.files, ReadyTimeout: s.ReadyTimeout, Grace: grace, Hurry: n.hurry, Port: s.Port,
-		Secrets: secrets(s, os.Environ()), Guard: n.guardLimits(),
+		Secrets: secrets(s, os.Environ()), Guard: n.guardLimits(), Who: fmt.Sprintf("sgtune %s (pid %d)", version(), os.Getpid()),
 		Score: s.Objective.Score, Prune: loop.Prune, Hopeless: loop.Hopeless, More: loop.More, Progress: n.screen.Progress,
 		Notice: func(kind, text string) {
 			_ = saved.AddEvent(context.WithoutCancel(ctx), s.Name, tuner.Event{At: where.clock.Now(), Kind: kind, Text: text})
@@ -59,6 +59,7 @@ func (n *night) guardLimits() *host.GuardLimits {
 		return nil
 	}
 	return &host.GuardLimits{
+		MinFree:   int64(s.Host.RAMFloorBytes),
 		TimeLimit: 2 * (s.ReadyTimeout + l.Canary + l.Fill + 3*time.Duration(len(l.Levels))*l.Cap + grace),
 		Absence:   s.Host.TunerGone, Grace: grace,
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sgtune/internal/freeport"
 )
 
 // TestMain lets this test binary be the server: children are started as "PROGRAM sim-server ...".
@@ -54,7 +55,7 @@ func (p *process) log() string {
 func launchProcess(t *testing.T, env []string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, claims: t.TempDir(), done: make(chan struct{})}
-	port := freePort(t)
+	port := freeport.For(t)
 	p.url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	args := append([]string{"sim-server", "--model-path", "/models/none", "--tp-size", "8", "--port", fmt.Sprint(port), "--sim-time-scale", "300", "--sim-startup", "60"}, flags...)
 	p.cmd = exec.Command(os.Args[0], args...)
@@ -71,16 +72,6 @@ func launchProcess(t *testing.T, env []string, flags ...string) *process {
 		<-p.done
 	})
 	return p
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
 }
 
 // ready waits for the "fired up" line.

@@ -2,7 +2,6 @@ package nights_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sgtune/internal/freeport"
 	"sgtune/sglang"
 	"sgtune/tuner"
 )
@@ -17,19 +17,13 @@ import (
 // startLog starts sim-server at one fraction and returns what its log says once it is ready.
 func startLog(t *testing.T, flags ...string) sglang.LogFacts {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
 	file := filepath.Join(t.TempDir(), "log")
 	log, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{
-		"sim-server", "--model-path", "any", "--tp-size", "8", "--port", fmt.Sprint(port),
+		"sim-server", "--model-path", "any", "--tp-size", "8", "--port", fmt.Sprint(freeport.For(t)),
 		"--sim-startup", "30", "--sim-time-scale", "100",
 	}, flags...)
 	cmd := exec.Command(program, args...)

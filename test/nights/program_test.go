@@ -1,4 +1,3 @@
-// Package nights_test drives the real program over whole studies on the simulated host.
 package nights_test
 
 import (
@@ -96,6 +95,7 @@ type shown struct {
 	} `json:"verdict"`
 	Trials []struct {
 		Number  int            `json:"number"`
+		Adopted bool           `json:"adopted"`
 		Role    string         `json:"role"`
 		State   string         `json:"state"`
 		Outcome string         `json:"outcome"`

@@ -58,6 +58,16 @@ func (f *Failures) Observe(o Observation, survive float64) {
 		least := leastOf(func(i, j int) bool { return f.label[i] > f.label[j] })
 		f.rows, f.label, f.prior = slices.Delete(f.rows, least, least+1), slices.Delete(f.label, least, least+1), slices.Delete(f.prior, least, least+1)
 	}
+	if !f.l.later {
+		f.learn()
+	}
+}
+
+// learn fits the shifts to all that was observed.
+func (f *Failures) learn() {
+	if len(f.rows) == 0 {
+		return
+	}
 	f.solve()
 	f.shift = f.k.table(f.rows, f.pull, f.variance())
 }

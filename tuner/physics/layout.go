@@ -13,6 +13,7 @@ type layout struct {
 	choices  int   // memory features in all
 	numbers  [][]float64
 	host     hostLine
+	later    bool // what is slow is learnt when all of a batch was shown (Review)
 }
 
 // fewValues is the most numbers a knob may have to be suspected by value: a range does not crash at

@@ -30,6 +30,8 @@ type Residual struct {
 	pace  pace
 	hyp   [2]hypothesis
 
+	waiting []Observation // values that were observed and are not fitted yet
+
 	kv    []float64 // scratch: covariances of a point with the observations
 	means []float64
 	last  [2]moment // what each hypothesis said at the last point asked
@@ -87,7 +89,24 @@ func ones(n int) []float64 {
 func (g *Residual) Observe(o Observation) {
 	learn := g.pace.due()
 	if o.measured() {
+		g.waiting = append(g.waiting, o)
+	}
+	if !g.l.later {
+		g.judgeWaiting()
+		g.take(learn)
+	}
+}
+
+// judgeWaiting is judge for the values that were observed since the last fit.
+func (g *Residual) judgeWaiting() {
+	for _, o := range g.waiting {
 		g.judge(o)
+	}
+}
+
+// take adds those values, and fits both hypotheses anew.
+func (g *Residual) take(learn bool) {
+	for _, o := range g.waiting {
 		g.seen = append(g.seen, o)
 		g.rows = append(g.rows, g.k.row(o.Point))
 		g.y = append(g.y, math.Log(o.Value))
@@ -95,6 +114,7 @@ func (g *Residual) Observe(o Observation) {
 		g.relSD = append(g.relSD, o.RelSD)
 		g.trim()
 	}
+	g.waiting = g.waiting[:0]
 	if len(g.y) > 0 {
 		g.fit(learn)
 	}

@@ -104,11 +104,18 @@ func (k *Risk) Observe(o Observation) {
 		safest := leastOf(func(i, j int) bool { return k.seen[i].oom && !k.seen[j].oom })
 		k.seen = slices.Delete(k.seen, safest, safest+1)
 	}
-	if due := k.pace.due(); due || d.oom {
+	k.x.observe(o)
+	if due := k.pace.due(); !k.l.later {
+		k.learn(due || d.oom)
+	}
+}
+
+// learn fits what was observed: the excess, and where that is due the ensemble.
+func (k *Risk) learn(all bool) {
+	if all && len(k.seen) > 0 {
 		k.e.move(k.r, riskSweeps, k.logp)
 		k.refresh()
 	}
-	k.x.observe(o)
 	k.x.fit(k.expect, k.jitter())
 }
 

@@ -140,7 +140,14 @@ func (t *Throughput) Observe(o Observation) {
 		worst := leastOf(func(i, j int) bool { return t.value[i] > t.value[j] })
 		t.seen, t.value = slices.Delete(t.seen, worst, worst+1), slices.Delete(t.value, worst, worst+1)
 	}
-	if !t.Able() || !t.pace.due() {
+	if t.Able() && t.pace.due() && !t.l.later {
+		t.learn()
+	}
+}
+
+// learn moves the ensemble to all that was observed.
+func (t *Throughput) learn() {
+	if !t.Able() || len(t.seen) == 0 {
 		return
 	}
 	t.rows = t.rows[:0]

@@ -1,0 +1,3 @@
+// Package webbed makes studies for the tests of the web page: nights of any length that look like real ones, with
+// every kind of failure. It is the one generator of pages' test data; the same seed gives the same night.
+package webbed
