@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -85,4 +86,13 @@ func send(w http.ResponseWriter, out *http.ResponseController, message string) b
 		return false
 	}
 	return out.Flush() == nil
+}
+
+// revision is the change counter of a study.
+func (h *Handler) revision(ctx context.Context, name string) (int64, error) {
+	s, err := h.reader.Summary(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return s.Revision, nil
 }

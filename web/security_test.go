@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,8 @@ const token = "correct horse battery staple"
 func TestHeadersOnEveryResponse(t *testing.T) {
 	t.Parallel()
 	h := web.New(sample(), web.Options{})
-	for _, path := range []string{"/", "/studies/night", "/studies/nobody", "/static/style.css", "/static/live.js", "/api/v1/studies", "/metrics", "/nothing"} {
+	style := staticPath(t, h, "style.css")
+	for _, path := range []string{"/", "/studies/night", "/studies/nobody", style, "/api/v1/studies", "/metrics", "/nothing"} {
 		header := get(t, h, path).Header()
 		csp := header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "script-src 'self'", "base-uri 'none'"} {
@@ -42,6 +44,16 @@ func TestHeadersOnEveryResponse(t *testing.T) {
 			t.Errorf("%s: Cache-Control %q", path, cached)
 		}
 	}
+}
+
+// staticPath is the address of an embedded file as the log-in page names it.
+func staticPath(t *testing.T, h http.Handler, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`"(/static/[0-9a-f]{12}/` + regexp.QuoteMeta(name) + `)"`).FindStringSubmatch(get(t, h, "/login").Body.String())
+	if found == nil {
+		t.Fatalf("no page names %s", name)
+	}
+	return found[1]
 }
 
 func TestHost(t *testing.T) {
@@ -131,7 +143,7 @@ func TestToken(t *testing.T) {
 	if w := get(t, h, "/api/v1/studies", func(r *http.Request) { r.Header.Set("Authorization", "bearer "+token) }); w.Code != http.StatusOK {
 		t.Errorf("with the token: %d", w.Code)
 	}
-	for _, path := range []string{"/login", "/static/style.css"} {
+	for _, path := range []string{"/login", staticPath(t, h, "style.css")} {
 		if w := get(t, h, path); w.Code != http.StatusOK {
 			t.Errorf("%s: %d", path, w.Code)
 		}

@@ -1,11 +1,12 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
+	"sgtune/benchmark"
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -13,100 +14,179 @@ import (
 
 // Rows shown at once.
 const (
-	trialsPerPage = 50
 	eventsShown   = 30
+	confirmsShown = 60 // launches of a confirmation that facts are taken from: there are at most a dozen a side
 )
 
 // studyBody is what the study page shows.
 type studyBody struct {
-	*tuner.Record
-	Act, Text   string
-	Changes     []change // what to change, only after "better"
-	Current     *trial.Trial
-	BestTrial   *trial.Trial // highest value so far, while there is no verdict
-	Trials      []*trial.Trial
-	Total       int
-	Newer       int // page numbers, 0 = none
-	Older       int
-	Events      []tuner.Event
-	LastFailure *trial.Trial
+	*tuner.Summary
+	Line     []string // host, GPUs, SGLang, in a few words
+	Alert    *Answer  // the host is not clean
+	Answer   *Answer  // nil when the alert says it all, and while the study runs
+	Mark     Mark     // of Answer
+	Changes  []change // what to change, only after "better"
+	Same     []change // flags of the same configuration that stay
+	Facts    []fact
+	Live     *liveBox // while the study runs
+	Overview *tuner.Overview
+	Failures []failureLine
+	Blame    int  // trials that failed and say something about their configuration
+	Nothing  bool // trials ended and none was measured
+	Next     next
+	Profile  int // trial whose profile is worth getting, -1 = none
+	Best     *trial.Trial
+	Events   []tuner.Event
+	Charts   *StudyCharts // nil where they could not be made
 }
 
 // change is one flag that differs from what runs today; "" is a flag that is not set.
 type change struct{ Flag, Today, New string }
 
+// next is the command that comes next.
+type next struct{ Text, Command string }
+
 func (h *Handler) study(w http.ResponseWriter, r *http.Request) {
-	name, err := studyName(r)
+	summary, err := h.summary(r) // its revision is read first: what follows may be newer, never older
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	revision, err := h.revision(r.Context(), name) // first: what follows may be newer, never older
+	body, err := h.studyBody(r, summary)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	body, err := h.studyBody(r, name)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	h.render(w, r, http.StatusOK, "study.html", page{
-		Title: name, Study: name, Revision: revision, Simulated: body.Simulated, Running: body.State == tuner.StudyRunning, Body: body,
-	})
+	p := studyPage(summary, summary.Name)
+	p.Body = body
+	h.render(w, r, http.StatusOK, "study.html", p)
 }
 
-func (h *Handler) studyBody(r *http.Request, name string) (*studyBody, error) {
-	record, err := h.reader.Study(r.Context(), name)
+// summary is the study that a request's path names.
+func (h *Handler) summary(r *http.Request) (*tuner.Summary, error) {
+	name, err := studyName(r)
 	if err != nil {
 		return nil, err
 	}
-	trials, err := h.reader.Trials(r.Context(), name)
+	return h.reader.Summary(r.Context(), name)
+}
+
+func (h *Handler) studyBody(r *http.Request, s *tuner.Summary) (*studyBody, error) {
+	overview, err := h.reader.Overview(r.Context(), s.Name)
 	if err != nil {
 		return nil, err
 	}
-	events, _, err := h.reader.Events(r.Context(), name, -eventsShown, eventsShown)
+	events, _, err := h.reader.Events(r.Context(), s.Name, -eventsShown, eventsShown)
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(events)
-	b := &studyBody{Record: record, Total: len(trials), Events: events}
-	b.Act, b.Text = Headline(record)
-	if record.Verdict != nil && record.Verdict.Answer == "better" {
-		b.Changes = changes(record.BaselineConfig, record.Verdict.Config)
-	}
-	for _, t := range trials {
-		switch {
-		case !t.State.Finished():
-			b.Current = t
-		case t.State == trial.Failed && t.Void == "":
-			b.LastFailure = t
-		case t.State == trial.Complete && t.Void == "" && t.Value != nil && (b.BestTrial == nil || *t.Value > *b.BestTrial.Value):
-			b.BestTrial = t
+	b := &studyBody{Summary: s, Overview: overview, Events: events, Profile: -1}
+	b.answers()
+	if overview.Best != nil {
+		if b.Best, err = h.reader.Trial(r.Context(), s.Name, *overview.Best); err != nil {
+			return nil, err
 		}
 	}
-	slices.Reverse(trials)
-	number, _ := strconv.Atoi(r.URL.Query().Get("page")) // anything else is page 1
-	b.cut(trials, number)
+	b.Nothing = overview.Finished > 0 && overview.Best == nil
+	if s.State == tuner.StudyRunning {
+		b.Live, err = h.liveBox(r, s, b)
+	} else {
+		err = h.verdictFacts(r, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.Failures, err = h.failureLines(r, s.Name, overview); err != nil {
+		return nil, err
+	}
+	for _, f := range b.Failures {
+		if !f.Innocent {
+			b.Blame += f.Count
+		}
+	}
+	if b.Charts, err = h.studyCharts(r.Context(), s.Name); err != nil { // the verdict stands without them
+		h.opts.Log.WarnContext(r.Context(), "cannot draw the charts of a study", "study", s.Name, "request", requestID(r.Context()), "error", err)
+	}
+	b.Line, b.Next = b.line(), b.next(h.opts.DB)
+	slices.Reverse(b.Events)
 	return b, nil
 }
 
-// cut takes one page of the trials, newest first.
-func (b *studyBody) cut(trials []*trial.Trial, number int) {
-	last := max(1, (len(trials)+trialsPerPage-1)/trialsPerPage)
-	number = min(max(number, 1), last)
-	b.Trials = trials[(number-1)*trialsPerPage : min(number*trialsPerPage, len(trials))]
-	b.Newer = number - 1
-	if number < last {
-		b.Older = number + 1
+// answers puts the study's answers where they belong.
+func (b *studyBody) answers() {
+	for _, a := range Answers(&b.Record) {
+		switch {
+		case a.Alert:
+			b.Alert = &a
+		case b.State != tuner.StudyRunning || b.Verdict != nil:
+			b.Answer, b.Mark = &a, actMarks[a.Act]
+		}
 	}
 }
 
+// verdictFacts fills what stands beside a verdict: what to change and what is known of it.
+func (h *Handler) verdictFacts(r *http.Request, b *studyBody) error {
+	v := b.Verdict
+	if v == nil {
+		b.Facts = b.hostFacts(nil)
+		return nil
+	}
+	confirms, _, err := h.reader.TrialPage(r.Context(), b.Name, tuner.TrialQuery{Role: trial.RoleConfirm, Limit: confirmsShown})
+	if err != nil {
+		return err
+	}
+	picked, err := h.reader.Trial(r.Context(), b.Name, v.Trial)
+	if err != nil && v.Trial != 0 {
+		return err
+	}
+	if v.Answer == benchmark.AnswerBetter || v.Answer == benchmark.AnswerNotConfirmed && v.Trial > 0 && v.Gain > 0 {
+		b.Profile = v.Trial
+	}
+	if v.Answer == benchmark.AnswerBetter {
+		b.Changes = changes(b.BaselineConfig, v.Config, ranks(b.Server.Flags))
+		b.Same = unchanged(sglang.Merge(b.Server.Flags, b.BaselineConfig), sglang.Merge(b.Server.Flags, v.Config), ranks(b.Server.Flags))
+	}
+	b.Facts = b.hostFacts(newLaunches(&b.Record, v, picked, confirms))
+	return nil
+}
+
+// line says in a few words what the study ran on.
+func (b *studyBody) line() []string {
+	out := []string{orElse(b.Host, "host not known")}
+	if m := b.Machine; m != nil && len(m.GPUs) > 0 {
+		out = append(out, counted(len(m.GPUs), "GPU", "GPUs")+" "+m.GPUs[0].Name)
+	}
+	if b.Best != nil && b.Best.SGLang != "" {
+		out = append(out, "SGLang "+b.Best.SGLang)
+	}
+	return out
+}
+
+// next is what the reader types next.
+func (b *studyBody) next(db string) next {
+	name := shellWord(b.Name)
+	of := " --db " + shellWord(db)
+	v := b.Verdict
+	switch {
+	case b.Alert != nil:
+		return next{"See what is held, and free what carries our marker:", "sgtune reclaim"}
+	case b.State == tuner.StudyRunning:
+		return next{"Follow it in a terminal:", "sgtune show " + name + of}
+	case v != nil && v.Answer == benchmark.AnswerBetter:
+		return next{"The profile, as a script:", "sgtune export " + name + of + " --format sh > launch.sh"}
+	case b.Profile > 0:
+		return next{"The profile, unconfirmed:", "sgtune export " + name + of + " --trial " + strconv.Itoa(b.Profile) + " --format sh > launch.sh"}
+	case v != nil && (v.Answer == benchmark.AnswerNoDifference || v.Answer == benchmark.AnswerWorse):
+		return next{"Nothing to change. What runs today, as a script:", "sgtune export " + name + of + " --format sh > launch.sh"}
+	}
+	return next{"Continue it with the same study file:", "sgtune tune STUDY.yaml" + of}
+}
+
 // changes lists the flags in which a configuration differs from what runs today.
-func changes(today, better sglang.Config) []change {
+func changes(today, better sglang.Config, ranks int) []change {
 	var out []change
 	for _, name := range sglang.Merge(today, better).Names() {
-		c := change{Flag: name, Today: setting(today, name), New: setting(better, name)}
+		c := change{Flag: name, Today: setting(today, name, ranks), New: setting(better, name, ranks)}
 		if c.Today != c.New {
 			out = append(out, c)
 		}
@@ -114,27 +194,58 @@ func changes(today, better sglang.Config) []change {
 	return out
 }
 
-// setting is a knob's value in words.
-func setting(c sglang.Config, name string) string {
+// unchanged lists the flags that two configurations share.
+func unchanged(a, b sglang.Config, ranks int) []change {
+	var out []change
+	for _, name := range a.Names() {
+		if text := setting(a, name, ranks); text == setting(b, name, ranks) {
+			out = append(out, change{Flag: name, Today: text, New: text})
+		}
+	}
+	return out
+}
+
+// setting is a knob's value in words, with its unit where SGLang's own number has one.
+func setting(c sglang.Config, name string, ranks int) string {
 	value, set := c[name]
+	text := sglang.FormatValue(value)
 	switch {
 	case !set:
 		return "not set"
-	case name == "hicache-size" && value == 0.0:
+	case name == hicacheSize && value == 0.0:
 		return "off"
+	case name == hicacheSize:
+		if gb, ok := c.Float(name); ok && ranks > 1 {
+			return text + " GB per rank (" + Number(gb*float64(ranks)) + " GB host)"
+		}
+		return text + " GB per rank"
 	}
-	return sglang.FormatValue(value)
+	return text
 }
 
-// revision is the change counter of a study.
-func (h *Handler) revision(ctx context.Context, name string) (int64, error) {
-	all, err := h.reader.Studies(ctx)
-	if err != nil {
-		return 0, err
+const hicacheSize = "hicache-size"
+
+// ranks is how many GPU processes a server with these flags has on its host, as far as flags tell.
+func ranks(flags sglang.Config) int {
+	n := 1.0
+	for _, name := range []string{"tp-size", "pp-size"} {
+		if v, ok := flags.Float(name); ok && v > 1 {
+			n *= v
+		}
 	}
-	i := slices.IndexFunc(all, func(s tuner.Summary) bool { return s.Name == name })
-	if i < 0 {
-		return 0, tuner.ErrNoStudy
+	return int(n)
+}
+
+// plan is the newest statement of what still fits, "" without one.
+func plan(events []tuner.Event) string {
+	for _, e := range slices.Backward(events) {
+		if e.Kind != "plan" {
+			continue
+		}
+		if _, rest, found := strings.Cut(e.Text, ". "); found {
+			return rest
+		}
+		return e.Text
 	}
-	return all[i].Revision, nil
+	return ""
 }

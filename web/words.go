@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"sgtune/benchmark"
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -15,30 +17,9 @@ import (
 
 // wording holds the functions of the templates.
 var wording = template.FuncMap{
-	"number": Number, "duration": tuner.FormatDuration, "config": ConfigText, "amount": Amount, "clock": clock, "shape": shape,
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-}
-
-// Headline is a study's answer, act first: what to do in one or two words, then why. The terminal
-// prints the same.
-func Headline(r *tuner.Record) (act, text string) {
-	switch {
-	case r.State == tuner.StudyStopped && r.Verdict == nil:
-		return "STOPPED", orElse(r.Reason, "It ended before a verdict.")
-	case r.Verdict == nil && r.State == tuner.StudyRunning:
-		return "RUNNING", "No verdict yet."
-	case r.Verdict == nil:
-		return "NO VERDICT", orElse(r.Reason, "It ended before the confirmation.")
-	}
-	switch r.Verdict.Answer {
-	case "better":
-		act = "CHANGE"
-	case "no difference found", "worse":
-		act = "KEEP"
-	default:
-		act = "NO VERDICT"
-	}
-	return act, orElse(r.Verdict.Text, r.Verdict.Answer)
+	"number": Number, "whole": func(n int) string { return Number(float64(n)) }, "duration": tuner.FormatDuration,
+	"config": ConfigText, "amount": Amount, "clock": clock, "day": day, "zone": zone, "stamp": stamp, "mark": markOf, "path": url.PathEscape,
+	"percent": Percent, "size": size, "command": commandText, "next": func(n int) int { return n + 1 }, "failed": failedRequests,
 }
 
 func orElse(text, other string) string {
@@ -102,46 +83,69 @@ func ConfigText(c sglang.Config) string {
 }
 
 // clock is a time of day for a person, "" for none.
-func clock(t time.Time) string {
+func clock(t time.Time) string { return local(t, "15:04:05") }
+
+// day is a time with its day, "" for none.
+func day(t time.Time) string { return local(t, "Mon 2 Jan 15:04") }
+
+// zone is a time in full with its zone, for a title.
+func zone(t time.Time) string { return local(t, "2006-01-02 15:04:05 MST") }
+
+// stamp is a time for a machine.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func local(t time.Time, layout string) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("Mon 15:04:05")
+	return t.Local().Format(layout)
 }
 
-// shape stands beside an outcome's word, so that colour is never alone.
-func shape(t *trial.Trial) string {
-	switch t.State {
-	case trial.Running:
-		return "▶"
-	case trial.Waiting:
-		return "…"
-	case trial.Pruned:
-		return "⊘"
-	default: // the outcome says it
+// size is a number of bytes for a person: 2.0 GB.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1000:
+		return counted(int(bytes), "byte", "bytes")
+	case bytes < 1_000_000:
+		return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
+	case bytes < 1_000_000_000:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 	}
-	switch t.Verdict.Outcome {
-	case trial.OK:
-		return "●"
-	case trial.Degraded:
-		return "◐"
-	case trial.GPUOOM:
-		return "▲"
-	case trial.HostOOM:
-		return "■"
-	case trial.Crashed, trial.Stuck, trial.StartupTimeout:
-		return "▼"
-	case trial.ConfigRejected:
-		return "✕"
-	case trial.QualityRejected:
-		return "◆"
-	case trial.QualityUnmeasured:
-		return "◇"
-	case trial.DirtyHost:
-		return "!"
-	case trial.EnvFault, trial.MonitorWrong, trial.Unreachable, trial.BenchInvalid, trial.Aborted:
-		return "○"
-	case trial.Unknown:
+	return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
+}
+
+// commandText is a command as lines for a shell: the program first, then each flag with its values.
+func commandText(argv []string) string {
+	var b strings.Builder
+	for i, word := range argv {
+		switch {
+		case i == 0:
+		case strings.HasPrefix(word, "--"):
+			b.WriteString(" \\\n  ")
+		default:
+			b.WriteString(" ")
+		}
+		b.WriteString(shellWord(word))
 	}
-	return "?"
+	return b.String()
+}
+
+// shellWord quotes a word where a shell needs it.
+func shellWord(word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%+=:,./_-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !safe(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// failedRequests is how many requests of a level failed, of all kinds.
+func failedRequests(r *benchmark.Report) int {
+	n := 0
+	for _, kind := range r.Requests.Failed {
+		n += kind
+	}
+	return n
 }

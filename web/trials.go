@@ -1,0 +1,310 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sgtune/sglang"
+	"sgtune/trial"
+	"sgtune/tuner"
+)
+
+// trialsPerPage is how many trials a page of the list holds.
+const trialsPerPage = 50
+
+// trialsBody is what the list of trials shows.
+type trialsBody struct {
+	*tuner.Summary
+	Rows     []trialRow
+	Pages    pager
+	Columns  []column
+	Filters  []filterText // what is left out, each with a link that lifts it
+	Outcomes []choice
+	Knobs    []string // flags of the space, for the form
+	Sort     string
+	Form     trialForm
+}
+
+// trialRow is one line of the list.
+type trialRow struct {
+	*trial.Trial
+	Mark    Mark
+	Gain    string   // against the baseline, "" for itself and without a value
+	Changes []change // against the baseline
+}
+
+// column is a head of the list that sorts by it.
+type column struct {
+	Text, Link string
+	Order      string // ascending, descending, none: aria-sort
+	Number     bool   // holds figures
+	More       bool   // hidden where there is no room
+}
+
+// filterText is a filter in words.
+type filterText struct{ Text, Lift string }
+
+// trialForm is the filter form as it was filled in.
+type trialForm struct{ Outcome, Knob, Range string }
+
+// Bounds of a query: more cannot be meant.
+const (
+	mostKnobFilters = 8
+	longestValue    = 200
+)
+
+func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
+	summary, err := h.summary(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	query := fromForm(r.URL.Query())
+	q, err := trialQuery(query)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	b := trialsBody{Summary: summary, Sort: query.Get("sort"), Form: trialForm{Outcome: query.Get("outcome")}}
+	counting := q
+	counting.Limit = 1
+	_, total, err := h.reader.TrialPage(r.Context(), summary.Name, counting)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	b.Pages = newPager(query, total, trialsPerPage)
+	q.Offset, q.Limit = b.Pages.From, trialsPerPage
+	rows, _, err := h.reader.TrialPage(r.Context(), summary.Name, q)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	base, err := h.baselineValue(r, summary.Name)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	for _, t := range rows {
+		b.Rows = append(b.Rows, newTrialRow(t, summary, base))
+	}
+	b.Columns, b.Filters, b.Outcomes, b.Knobs = columns(query), filters(query), outcomeChoices(query), knobNames(summary, rows)
+	p := studyPage(summary, summary.Name+" trials", crumb{Text: "trials"})
+	p.Body = b
+	h.render(w, r, http.StatusOK, "trials.html", p)
+}
+
+// newTrialRow is a trial as a line.
+func newTrialRow(t *trial.Trial, s *tuner.Summary, base float64) trialRow {
+	row := trialRow{Trial: t, Mark: markOf(t), Changes: changes(s.BaselineConfig, t.Config, ranks(s.Server.Flags))}
+	if t.Value != nil && base > 0 && t.Role != trial.RoleBaseline {
+		row.Gain = Percent(*t.Value/base - 1)
+	}
+	return row
+}
+
+// baselineValue is the value of the newest baseline that has one, 0 without.
+func (h *Handler) baselineValue(r *http.Request, study string) (float64, error) {
+	o, err := h.reader.Overview(r.Context(), study)
+	if err != nil || o.Baseline == nil {
+		return 0, err
+	}
+	t, err := h.reader.Trial(r.Context(), study, *o.Baseline)
+	if err != nil || t.Value == nil {
+		return 0, err
+	}
+	return *t.Value, nil
+}
+
+// fromForm turns the form's two fields of a knob into the filter they mean: knob.NAME=RANGE.
+func fromForm(query url.Values) url.Values {
+	if knob, value := query.Get("knob"), strings.TrimSpace(query.Get("range")); knob != "" && value != "" {
+		query.Set(tuner.KnobSort+knob, value)
+	}
+	query.Del("knob")
+	query.Del("range")
+	for name, values := range query {
+		if len(values) == 0 || values[0] == "" {
+			query.Del(name)
+		}
+	}
+	return query
+}
+
+// trialQuery is what the query of an address asks for.
+func trialQuery(query url.Values) (tuner.TrialQuery, error) {
+	q := tuner.TrialQuery{Desc: true} // the newest first
+	if sort := query.Get("sort"); sort != "" {
+		name, desc := strings.CutPrefix(sort, "-")
+		if name == "tok_s" {
+			name = "value"
+		}
+		knob := strings.HasPrefix(name, tuner.KnobSort)
+		if !knob && !slices.Contains(tuner.TrialSorts, name) || len(name) > longestValue {
+			return q, misasked{"sort is one of tok_s, " + strings.Join(tuner.TrialSorts, ", ") + ", or knob. and a flag; a - before it turns the order."}
+		}
+		q.Sort, q.Desc = name, desc
+	}
+	q.Outcome = trial.Outcome(query.Get("outcome"))
+	switch string(q.Outcome) {
+	case "void":
+		q.Outcome, q.Void = "", true
+	case string(trial.Running), string(trial.Waiting), string(trial.Pruned), string(trial.Cancelled):
+		q.State, q.Outcome = trial.State(q.Outcome), ""
+	case "":
+	default:
+		if !slices.Contains(trial.Outcomes, q.Outcome) {
+			return q, misasked{"outcome is an outcome such as gpu_oom, or one of running, waiting, pruned, cancelled, void."}
+		}
+	}
+	for _, name := range knobFilters(query) {
+		knob := strings.TrimPrefix(name, tuner.KnobSort)
+		value := query.Get(name)
+		if len(knob) > longestValue || len(value) > longestValue || len(q.Knobs) == mostKnobFilters {
+			return q, misasked{"That is too long: at most 8 flags, names and values of at most 200 characters."}
+		}
+		f, err := knobFilter(knob, value)
+		if err != nil {
+			return q, err
+		}
+		q.Knobs = append(q.Knobs, f)
+	}
+	return q, nil
+}
+
+// knobFilters are the names in a query that filter by a knob, sorted.
+func knobFilters(query url.Values) []string {
+	var names []string
+	for name := range query {
+		if strings.HasPrefix(name, tuner.KnobSort) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// knobFilter reads LOW..HIGH (either may be left out), a number, or words with commas between them.
+func knobFilter(knob, value string) (tuner.KnobFilter, error) {
+	f := tuner.KnobFilter{Knob: knob}
+	low, high, isRange := strings.Cut(value, "..")
+	if !isRange {
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			f.Min, f.Max = &v, &v
+			return f, nil
+		}
+		f.Words = strings.Split(value, ",")
+		return f, nil
+	}
+	for text, bound := range map[string]**float64{low: &f.Min, high: &f.Max} {
+		if text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return f, misasked{"A range of a flag is written 0.88..0.92; one end may be left out."}
+		}
+		*bound = &v
+	}
+	if low == high && low != "" {
+		f.Min, f.Max = nil, nil
+		return knobFilter(knob, low)
+	}
+	return f, nil
+}
+
+// columns are the heads of the list.
+func columns(query url.Values) []column {
+	heads := []struct {
+		text, sort   string
+		number, more bool
+	}{
+		{"Trial", "number", false, false},
+		{"Outcome", "outcome", false, false},
+		{"Value", "value", true, false},
+		{"Gain", "", true, false},
+		{"Clients", "clients", true, true},
+		{"Running at once", "", true, true},
+		{"KV tokens", "tokens", true, true},
+		{"GPU free after graphs", "free", true, true},
+		{"Host pool", "", true, true},
+		{"Flags changed", "", false, true},
+		{"Took", "took", true, true},
+	}
+	current, desc := strings.CutPrefix(query.Get("sort"), "-")
+	if current == "" {
+		current, desc = "number", true
+	}
+	if current == "tok_s" {
+		current = "value"
+	}
+	var out []column
+	for _, head := range heads {
+		c := column{Text: head.text, Number: head.number, More: head.more}
+		if head.sort != "" {
+			word := "-" + head.sort // highest first, as one wants figures
+			if head.sort == current && desc {
+				word = head.sort
+			}
+			c.Order = "none"
+			if head.sort == current {
+				c.Order = map[bool]string{true: "descending", false: "ascending"}[desc]
+			}
+			c.Link = with(query, "sort", word)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// with is a query with one value changed, "" taken out, from the first page.
+func with(query url.Values, name, value string) string {
+	q := url.Values{}
+	for key, values := range query {
+		q[key] = values
+	}
+	q.Del("page")
+	q.Set(name, value)
+	if value == "" {
+		q.Del(name)
+	}
+	return "?" + q.Encode()
+}
+
+// filters says what a query leaves out.
+func filters(query url.Values) []filterText {
+	var out []filterText
+	if o := query.Get("outcome"); o != "" {
+		out = append(out, filterText{"outcome " + o, with(query, "outcome", "")})
+	}
+	for _, name := range knobFilters(query) {
+		out = append(out, filterText{strings.TrimPrefix(name, tuner.KnobSort) + " " + query.Get(name), with(query, name, "")})
+	}
+	return out
+}
+
+func outcomeChoices(query url.Values) []choice {
+	out := []choice{{Text: "any", Chosen: query.Get("outcome") == ""}}
+	add := func(value, text string) {
+		out = append(out, choice{Value: value, Text: text, Chosen: query.Get("outcome") == value})
+	}
+	for _, o := range trial.Outcomes {
+		add(string(o), string(o))
+	}
+	for _, s := range []string{"pruned", "running", "waiting", "cancelled", "void"} {
+		add(s, s)
+	}
+	return out
+}
+
+// knobNames are the flags that trials of a study differ in, as far as this page knows them.
+func knobNames(s *tuner.Summary, rows []*trial.Trial) []string {
+	all := sglang.Merge(s.BaselineConfig, nil)
+	for _, t := range rows {
+		all = sglang.Merge(all, t.Config)
+	}
+	return all.Names()
+}
