@@ -36,6 +36,7 @@ type Trial struct {
 	Cause   string         `json:"cause"`
 	Config  map[string]any `json:"config"`
 	Value   *float64       `json:"value"`
+	Void    string         `json:"void"`
 	Raw     string         `json:"-"`
 }
 

@@ -25,6 +25,7 @@ func TestLeaveAndReclaim(t *testing.T) {
 		return
 	}
 	n := newNight(t, "reclaim", "gpu-reclaim", func(text string) string {
+		text = regexp.MustCompile(`measure: {.*}`).ReplaceAllString(text, "measure: {window: 10s, max: 2m, canary: 400ms, fill: off}")
 		return regexp.MustCompile(`(?m)^\s*work_dir:.*\n`).ReplaceAllString(text, "")
 	})
 	stranger := exec.Command("sleep", "300")

@@ -14,10 +14,12 @@ import (
 
 const longEnv = "SGTUNE_LONG" // makes cuts as long as those of a bad night
 
-// shortStudy has two launches for the search and one confirmation pair, with levels long enough to be cut in the middle.
+// shortStudy has two configurations for the search and one confirmation pair, with levels long enough to be cut in the middle.
+// The budget has launches to spare for those that others on the machine make void.
 func shortStudy(text string) string {
 	for old, replacement := range map[string]string{
-		`trials: \d+`: "trials: 2", `launches: \d+`: "launches: 1", `measure: {.*}`: "measure: {window: 1s, max: 4s, canary: 400ms, fill: off}",
+		`mem-fraction-static: {values.*}`: "mem-fraction-static: {values: [0.79]}", `trials: \d+`: "trials: 7", `launches: \d+`: "launches: 1",
+		`measure: {.*}`: "measure: {window: 1s, max: 4s, canary: 400ms, fill: off}",
 	} {
 		text = regexp.MustCompile(old).ReplaceAllString(text, replacement)
 	}
@@ -65,16 +67,23 @@ func (n *night) inLevel(r *hosttest.Tuning, number int) {
 	time.Sleep(1500 * time.Millisecond)
 }
 
-// allWell checks that a study came to its verdict with this many launches, none of them in vain.
+// allWell checks that a study came to its verdict with this many launches that count, none of them in vain. Those during
+// which others took the machine do not count.
 func allWell(t *testing.T, s hosttest.Shown, launches int) {
 	t.Helper()
-	if s.State != "complete" || s.Verdict.Answer == "" || len(s.Trials) != launches {
-		t.Errorf("state %s, answer %q, %d trials; want complete, an answer, %d", s.State, s.Verdict.Answer, len(s.Trials), launches)
-	}
+	count := 0
 	for _, trial := range s.Trials {
-		if trial.State != "complete" || trial.Outcome != "ok" || trial.Value == nil {
-			t.Errorf("trial %d: %s, %s, %s", trial.Number, trial.State, trial.Outcome, trial.Cause)
+		if strings.Contains(trial.Void, "other processes took") {
+			t.Logf("trial %d: %s", trial.Number, trial.Void)
+			continue
 		}
+		count++
+		if trial.State != "complete" || trial.Outcome != "ok" || trial.Value == nil || trial.Void != "" {
+			t.Errorf("trial %d: %s, %s, %s, void %q", trial.Number, trial.State, trial.Outcome, trial.Cause, trial.Void)
+		}
+	}
+	if s.State != "complete" || s.Verdict.Answer == "" || count != launches {
+		t.Errorf("state %s, answer %q, %d launches that count; want complete, an answer, %d", s.State, s.Verdict.Answer, count, launches)
 	}
 }
 
@@ -91,7 +100,7 @@ func TestStudyThroughJump(t *testing.T) {
 
 // TestStudyOnFullDisk: the host's disk fills up while a trial runs. The study says so and ends; with room again it goes on.
 func TestStudyOnFullDisk(t *testing.T) {
-	n := newNight(t, "full", "gpu-study", func(text string) string { return strings.Replace(shortStudy(text), "trials: 2", "trials: 3", 1) })
+	n := newNight(t, "full", "gpu-study", shortStudy)
 	run := n.work() + "/run"
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
