@@ -18,6 +18,6 @@
 // What it is not: it holds no search state, decides nothing, and knows no SGLang flag.
 //
 // Reading order: store.go (open, transactions), migrate.go and migration/0001_init.sql (the
-// tables; later files change them), trial.go, trialrow.go, level.go and void.go (the guarded rows), study.go, event.go,
+// tables; later files change them), trial.go, trialrow.go, level.go and void.go (the guarded rows), study.go, query.go (what lists ask for), event.go,
 // command.go, sample.go, backup.go; codec.go, mask.go and errors.go serve them all.
 package store

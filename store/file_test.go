@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	foreign := raw(t, db.Path())
-	for pragma, want := range map[string]int{"user_version": 5, "application_id": 0x73677475} {
+	for pragma, want := range map[string]int{"user_version": 6, "application_id": 0x73677475} {
 		var got int
 		if err := foreign.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %d, %v, want %d", pragma, got, err, want)

@@ -153,17 +153,17 @@ func (db *DB) Overview(ctx context.Context, study string) (*tuner.Overview, erro
 		if o.Failures, err = failures(ctx, tx, id); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, "SELECT number FROM trials WHERE study_id = ? AND state = 'running' ORDER BY number", id)
+		rows, err := tx.QueryContext(ctx, "SELECT number FROM trials WHERE study_id = ? AND state = 'running' ORDER BY +number", id) // +: by the index of lists, not along the long rows
 		if err != nil {
 			return err
 		}
 		if o.Running, err = numbersOf(rows); err != nil {
 			return err
 		}
-		if o.Baseline, err = number(ctx, tx, "role = 'baseline' ORDER BY number DESC", id); err != nil {
+		if o.Baseline, err = number(ctx, tx, "role = 'baseline' ORDER BY +number DESC", id); err != nil {
 			return err
 		}
-		o.Best, err = number(ctx, tx, "role <> 'confirm' ORDER BY value DESC, number", id)
+		o.Best, err = number(ctx, tx, "role <> 'confirm' ORDER BY value DESC, +number", id)
 		return err
 	})
 	if err != nil {
@@ -212,8 +212,10 @@ func number(ctx context.Context, tx *sql.Tx, rest string, id int64) (*int, error
 
 // failures groups the failed trials of a study by how they ended.
 func failures(ctx context.Context, tx *sql.Tx, id int64) ([]tuner.FailureGroup, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT outcome, cause, count(*), max(number), min(CASE json_type(config_json, '$."mem-fraction-static"') WHEN 'real' THEN json_extract(config_json, '$."mem-fraction-static"') END)
-		FROM trials WHERE study_id = ? AND state = 'failed' AND void = '' GROUP BY outcome, cause ORDER BY count(*) DESC, min(number)`, id)
+	rows, err := tx.QueryContext(ctx, `WITH f AS MATERIALIZED (SELECT number, outcome, cause FROM trials WHERE study_id = ?1 AND state = 'failed' AND void = '')
+		SELECT f.outcome, f.cause, count(*), max(f.number),
+			min(CASE json_type(t.config_json, '$."mem-fraction-static"') WHEN 'real' THEN json_extract(t.config_json, '$."mem-fraction-static"') END)
+		FROM f JOIN trials AS t ON t.study_id = ?1 AND t.number = f.number GROUP BY f.outcome, f.cause ORDER BY count(*) DESC, min(f.number)`, id)
 	if err != nil {
 		return nil, err
 	}

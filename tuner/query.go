@@ -32,26 +32,26 @@ type KnobFilter struct {
 
 // Overview is what is true of all trials of a study, counted where they are stored.
 type Overview struct {
-	Total     int // rows of every role
-	Finished  int // in a final state
-	Failed    int // failed and not void
-	Pruned    int // stopped early as hopeless
-	Void      int // contaminated
-	Cancelled int
-	Launches  int            // baseline and search launches that the trial budget counts
-	Refused   int            // configurations kept out before a launch
-	RefusedBy string         // the newest such rule with its numbers, "" without one
-	Baseline  *int           // newest baseline launch that has a value
-	Best      *int           // trial with the highest value, confirmation and void ones left out
-	Running   []int          // trials that run now, oldest first
-	Failures  []FailureGroup // most frequent first
+	Total     int            `json:"total"`    // rows of every role
+	Finished  int            `json:"finished"` // in a final state
+	Failed    int            `json:"failed"`   // failed and not void
+	Pruned    int            `json:"pruned"`   // stopped early as hopeless
+	Void      int            `json:"void"`     // contaminated
+	Cancelled int            `json:"cancelled"`
+	Launches  int            `json:"launches"`             // baseline and search launches that the trial budget counts
+	Refused   int            `json:"refused"`              // configurations kept out before a launch
+	RefusedBy string         `json:"refused_by,omitempty"` // the newest such rule with its numbers, "" without one
+	Baseline  *int           `json:"baseline,omitempty"`   // newest baseline launch that has a value
+	Best      *int           `json:"best,omitempty"`       // trial with the highest value, confirmation and void ones left out
+	Running   []int          `json:"running,omitempty"`    // trials that run now, oldest first
+	Failures  []FailureGroup `json:"failures,omitempty"`   // most frequent first
 }
 
 // FailureGroup is the failures of a study that ended alike.
 type FailureGroup struct {
-	Outcome trial.Outcome
-	Cause   string
-	Count   int
-	Newest  int      // number of the newest trial of them
-	Lowest  *float64 // smallest mem-fraction-static among them, nil where none set it
+	Outcome trial.Outcome `json:"outcome"`
+	Cause   string        `json:"cause"`
+	Count   int           `json:"count"`
+	Newest  int           `json:"newest"`                               // number of the newest trial of them
+	Lowest  *float64      `json:"lowest_mem_fraction_static,omitempty"` // smallest mem-fraction-static among them, nil where none set it
 }

@@ -22,10 +22,10 @@ const (
 // Answer is what a study says to its reader: what to do, what was found, and the figures. The terminal, the
 // page and the report print the same words.
 type Answer struct {
-	Act   string   // one of the acts
-	Text  string   // what was found, a clause without a full stop
-	Lines []string // figures, interval and count of launches first, then what else there is to know; whole sentences
-	Alert bool     // the host is not clean: it is told before anything else
+	Act   string   `json:"act"`             // one of the acts
+	Text  string   `json:"text"`            // what was found, a clause without a full stop
+	Lines []string `json:"lines,omitempty"` // figures, interval and count of launches first, then what else there is to know; whole sentences
+	Alert bool     `json:"alert,omitempty"` // the host is not clean: it is told before anything else
 }
 
 // dirtyMark begins Record.Releases when something is still held on the host.

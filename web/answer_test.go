@@ -89,8 +89,9 @@ func TestAnswers(t *testing.T) {
 // TestVerdictBoxes holds the verdict's box of each state as a page has it.
 func TestVerdictBoxes(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t).handler()
-	for _, state := range []string{"better", "keep", "worse", "unconfirmed", "dirty", "dirty-better"} {
+	boxes := []string{"better", "keep", "worse", "unconfirmed", "dirty", "dirty-better"}
+	h := newFixture(t, boxes...).handler()
+	for _, state := range boxes {
 		_, box, _ := strings.Cut(get(t, h, "/studies/"+state).Body.String(), `<p class="subtitle"`)
 		_, box, _ = strings.Cut(box, "</p>\n")
 		box, _, _ = strings.Cut(box, `<div class="second">`)

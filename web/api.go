@@ -31,14 +31,75 @@ func (h *Handler) apiStudies(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := make([]apiStudy, len(all))
-	for i, s := range all {
-		_, text := Headline(&s.Record)
-		out[i] = apiStudy{
-			Study: s.Name, State: s.State, Simulated: s.Simulated, Host: s.Host, Verdict: s.Verdict, Text: text,
-			Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
-		}
+	for i := range all {
+		out[i] = newAPIStudy(&all[i])
 	}
-	b, err := json.Marshal(map[string]any{"studies": out})
+	h.sendJSON(w, r, map[string]any{"studies": out})
+}
+
+func newAPIStudy(s *tuner.Summary) apiStudy {
+	_, text := Headline(&s.Record)
+	return apiStudy{
+		Study: s.Name, State: s.State, Simulated: s.Simulated, Host: s.Host, Verdict: s.Verdict, Text: text,
+		Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
+	}
+}
+
+// apiStudyPage is what a study's page says, as /api/v1/studies/{id} has it.
+type apiStudyPage struct {
+	apiStudy
+	Answers  []Answer        `json:"answers"`
+	Releases string          `json:"host_afterwards"`
+	Overview *tuner.Overview `json:"overview"`
+}
+
+func (h *Handler) apiStudy(w http.ResponseWriter, r *http.Request) {
+	s, err := h.summary(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	o, err := h.reader.Overview(r.Context(), s.Name)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	h.sendJSON(w, r, apiStudyPage{apiStudy: newAPIStudy(s), Answers: Answers(&s.Record), Releases: s.Releases, Overview: o})
+}
+
+// apiTrials is a page of trials: the same query as the list of trials takes.
+func (h *Handler) apiTrials(w http.ResponseWriter, r *http.Request) {
+	s, err := h.summary(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	query := fromForm(r.URL.Query())
+	q, err := trialQuery(query)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	page, total, err := h.page(r, s.Name, query, q)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	h.sendJSON(w, r, map[string]any{"total": total.Total, "page": total.Number, "pages": total.Last, "trials": page})
+}
+
+func (h *Handler) apiTrial(w http.ResponseWriter, r *http.Request) {
+	_, t, err := h.trialOf(r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	h.sendJSON(w, r, t)
+}
+
+// sendJSON answers with a value as JSON.
+func (h *Handler) sendJSON(w http.ResponseWriter, r *http.Request, v any) {
+	b, err := json.Marshal(v)
 	if err != nil {
 		h.fail(w, r, err)
 		return

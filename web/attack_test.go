@@ -14,7 +14,7 @@ import (
 // TestHostileQueries asks for what no page links to: nothing but an answer of a few kilobytes may come of it.
 func TestHostileQueries(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t).handler()
+	h := newFixture(t, "better").handler()
 	long, script := strings.Repeat("x", 10_000), "%3Cscript%3Ealert(1)%3C/script%3E%3C/textarea%3E"
 	megabyte := strings.Repeat("a=b&", 1<<18)
 	tests := []struct {
@@ -32,6 +32,8 @@ func TestHostileQueries(t *testing.T) {
 		{"/?page=" + script, http.StatusOK},
 		{"/studies/better/trials?" + megabyte, http.StatusOK},
 		{"/studies/better?" + megabyte, http.StatusOK},
+		{"/studies/better/trials?" + megabyte[:36_000], http.StatusOK},
+		{"/?" + megabyte[:36_000], http.StatusOK},
 		{"/studies/better/trials?sort=" + script, http.StatusBadRequest},
 		{"/studies/better/trials?sort=value;drop", http.StatusOK}, // a semicolon makes no pair
 		{"/studies/better/trials?sort=knob." + long, http.StatusBadRequest},
@@ -71,7 +73,7 @@ func TestHostileQueries(t *testing.T) {
 // TestHostileRows shows rows whose texts attack the page.
 func TestHostileRows(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFixture(t, "better")
 	huge := strings.Repeat("y", 100_000)
 	r := &tuner.Record{
 		Name: "evil", State: tuner.StudyStopped, Host: nasty, Reason: nasty + "; " + huge[:2000], Releases: "dirty: " + nasty, AfterDone: nasty, Objective: nasty, CreatedAt: night,
@@ -131,5 +133,8 @@ func TestErrorPages(t *testing.T) {
 	h.ServeHTTP(answer, r)
 	if answer.Code != http.StatusForbidden {
 		t.Errorf("DELETE: status %d", answer.Code)
+	}
+	if head := get(t, h, "/", func(r *http.Request) { r.Method = http.MethodHead }); head.Code != http.StatusOK {
+		t.Errorf("HEAD: status %d", head.Code)
 	}
 }

@@ -30,7 +30,7 @@ var (
 	betterConfig = sglang.Config{"mem-fraction-static": 0.88, "hicache-size": 48.0}
 )
 
-// fixture is a real database with a study for each state, and its evidence.
+// fixture is a real database with studies in some of the states, all of them unless named, and their evidence.
 type fixture struct {
 	t    testing.TB
 	db   *store.DB
@@ -38,7 +38,7 @@ type fixture struct {
 	root *os.Root
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t testing.TB, studies ...string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	if *keep != "" && strings.HasPrefix(t.Name(), "TestEveryState") {
@@ -58,7 +58,10 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.root.Close() })
-	for i, name := range states {
+	if len(studies) == 0 {
+		studies = states
+	}
+	for i, name := range studies {
 		f.study(name, night.Add(-time.Duration(i)*24*time.Hour))
 	}
 	return f

@@ -27,7 +27,7 @@ func shownLines(text string) []int {
 
 func TestLogOpensWhereItMatters(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFixture(t, "better")
 	f.write("better", 2, "server.log", "one\ntwo\nthree without an end")
 	f.write("better", 3, "server.log", "")
 	h := f.handler()
@@ -81,7 +81,7 @@ func TestLogOpensWhereItMatters(t *testing.T) {
 // TestLogWays follows the links through a log: up to its start and down to its end, without a gap.
 func TestLogWays(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFixture(t, "better")
 	h := f.handler()
 	for _, way := range []struct {
 		word string
@@ -111,7 +111,7 @@ func TestLogWays(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFixture(t, "better")
 	f.write("better", 2, "page.html", nasty)
 	if err := os.Symlink("/etc/passwd", filepath.Join(f.root.Name(), "better", "2", "link")); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestHugeLog(t *testing.T) {
 	if testing.Short() {
 		size = countedWhole + (2 << 20)
 	}
-	f := newFixture(t)
+	f := newFixture(t, "running")
 	offset, line := hugeLog(t, f, size)
 	row := &trial.Trial{
 		Study: "running", Number: 7, Role: trial.RoleSearch, State: trial.Failed, Dir: "7", CreatedAt: night,

@@ -1,9 +1,6 @@
 package web
 
-import (
-	"sgtune/trial"
-	"sgtune/tuner"
-)
+import "sgtune/trial"
 
 // Mark says how something stands by shape, word and colour class, never by colour alone. The same marks stand
 // in lists, boxes and charts.
@@ -68,10 +65,4 @@ func innocent(o trial.Outcome) bool {
 var actMarks = map[string]Mark{
 	ActChange: {"✓", "change", "ok"}, ActKeep: {"=", "keep", "ok"}, ActNoVerdict: {"?", "no verdict", "quiet"},
 	ActStopped: {"!", "stopped", "alert"}, ActRunning: {"●", "running", "ok"},
-}
-
-// markStudy is the mark of a study in a list.
-func markStudy(r *tuner.Record) Mark {
-	act, _ := Headline(r)
-	return actMarks[act]
 }

@@ -45,7 +45,7 @@ func studyPage(r *tuner.Summary, title string, crumbs ...crumb) page {
 	}
 	return page{
 		Title: title, Crumbs: append([]crumb{first}, crumbs...), Host: r.Host, Simulated: r.Simulated, Study: r.Name, Revision: r.Revision,
-		Running: r.State == tuner.StudyRunning, JSON: "/api/v1/studies",
+		Running: r.State == tuner.StudyRunning, JSON: "/api/v1" + at,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"sgtune/trial"
 	"sgtune/tuner"
@@ -97,7 +98,7 @@ func New(reader Reader, opts Options) *Handler {
 // router says which page answers which address.
 func (h *Handler) router() http.Handler {
 	r := chi.NewRouter()
-	r.Use(secureHeaders, withRequestID, h.recoverer, h.checkHost, checkOrigin, h.checkToken)
+	r.Use(secureHeaders, withRequestID, h.recoverer, h.checkHost, checkOrigin, h.checkToken, middleware.GetHead)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, errNoPage) })
 	r.Get("/", h.studies)
 	r.Route("/studies/{id}", func(r chi.Router) {
@@ -110,6 +111,9 @@ func (h *Handler) router() http.Handler {
 	})
 	r.Get("/events", h.events)
 	r.Get("/api/v1/studies", h.apiStudies)
+	r.Get("/api/v1/studies/{id}", h.apiStudy)
+	r.Get("/api/v1/studies/{id}/trials", h.apiTrials)
+	r.Get("/api/v1/studies/{id}/trials/{number}", h.apiTrial)
 	r.Get("/metrics", h.metrics)
 	h.chartRoutes(r)
 	r.Get("/login", h.loginForm)

@@ -121,7 +121,7 @@ func TestWhatPagesSay(t *testing.T) {
 		{"/studies/begun", []string{"RUNNING", "before the first trial", "Nothing has been measured yet"}, []string{"0 of 0"}},
 		{"/studies/allfailed", []string{"STOPPED", "3 of 3 trials failed", "Nothing was measured", "GPU 3 ran out of memory in prefill"}, nil},
 		{"/studies/better/trials/1", []string{"Trial 1", "GPU memory", "GPU 3 ran out of memory in prefill", "Why it matters", "gpu_oom / prefill / prefill_activation · learnt from: yes", "2 differ from today", "wait", "8 min 51 s", "2,632 lines · evidence at", "2,481", "2,490", "torch.OutOfMemoryError", "server.log"}, nil},
-		{"/studies/better/trials/2", []string{"Trial 2", "ok", "+15.1% against today, unconfirmed", "2,121 output tok/s at 120 clients", "80", "± 1.1%", "2.2 s / 4.4 s", "400 / 2", "21%, warm", "nothing was measured", "no log"}, nil},
+		{"/studies/better/trials/2", []string{"Trial 2", "ok", "+15.1% against today, one launch, unconfirmed", "2,121 output tok/s at 120 clients", "80", "± 1.1%", "2.2 s / 4.4 s", "400 / 2", "21%, warm", "nothing was measured", "no log"}, nil},
 		{"/studies/better/compare?t=0,2,3", []string{"#0", "#2", "#3", "5 launches of the confirmation", "output", "better: +", "TTFT p95", "worse: +", "KV tokens", "hicache-size"}, []string{"trust-remote-code"}},
 		{"/studies/better/export?t=2", []string{"confirmed to be better", "#!/bin/sh", "--mem-fraction-static 0.88", "Download better-2.sh"}, []string{"UNCONFIRMED"}},
 		{"/studies/better/export?t=1", []string{"nothing shows that it works"}, []string{"#!/bin/sh"}},
@@ -152,7 +152,7 @@ func TestWhatPagesSay(t *testing.T) {
 // TestManyTrials holds the size of pages of a study with 10,000 trials.
 func TestManyTrials(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFixture(t, "better")
 	total := 10_000
 	if testing.Short() {
 		total = 1_000 // the slow tier has them all
@@ -164,7 +164,7 @@ func TestManyTrials(t *testing.T) {
 		"/studies/better": "better by 14.2%", "/studies/better/trials": "1 to 50 shown", "/studies/better/trials?page=2": fmt.Sprintf("trials/%d\"", last-50),
 		"/studies/better/trials?sort=-tok_s&page=10": fmt.Sprintf("page 10 of %d", pages), "/studies/better/trials?page=999999": fmt.Sprintf("page %d of %[1]d", pages),
 		"/studies/better/trials?page=-1": fmt.Sprintf("page 1 of %d", pages), "/studies/better/trials?knob.mem-fraction-static=0.88": "1 to 50 shown",
-		fmt.Sprintf("/studies/better/trials/%d", last): fmt.Sprintf("Trial %d ", last), fmt.Sprintf("/studies/better/compare?t=0,%d", last): fmt.Sprintf("#%d", last), "/": fmt.Sprint(total),
+		fmt.Sprintf("/studies/better/trials/%d", last): fmt.Sprintf("Trial %d ", last), fmt.Sprintf("/studies/better/compare?t=0,%d", last): fmt.Sprintf("#%d", last), "/": strings.Replace(fmt.Sprint(total), "000", ",000", 1),
 	} {
 		w := get(t, h, path)
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || w.Body.Len() > most {

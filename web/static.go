@@ -79,17 +79,3 @@ func unpack(packed []byte) ([]byte, error) {
 	}
 	return io.ReadAll(z)
 }
-
-// static serves one embedded file at an address without a hash, for a short time.
-func static(name, kind string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		content, err := files.ReadFile("static/" + name)
-		if err != nil {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", kind+"; charset=utf-8")
-		w.Header().Set("Cache-Control", "public, max-age=300")
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
-	}
-}

@@ -62,7 +62,11 @@ func (h *Handler) studies(w http.ResponseWriter, r *http.Request) {
 	if b.State != "" {
 		all = slices.DeleteFunc(all, func(s tuner.Summary) bool { return string(s.State) != b.State })
 	}
-	b.Pages = newPager(query, len(all), studiesPerPage)
+	known := url.Values{"page": {query.Get("page")}}
+	if b.State != "" {
+		known.Set("state", b.State)
+	}
+	b.Pages = newPager(known, len(all), studiesPerPage)
 	for i := range all[b.Pages.From:b.Pages.To] {
 		s := all[b.Pages.From+i]
 		first := Answers(&s.Record)[0]

@@ -35,6 +35,7 @@ type trialBody struct {
 	Learnt    bool // the search may learn from it
 	Simulated bool
 	Charts    *TrialCharts
+	InLog     bool // the reader goes through the log: the charts are a link away
 }
 
 // levelRow is one load level.
@@ -62,6 +63,7 @@ func (h *Handler) trial(w http.ResponseWriter, r *http.Request) {
 	p := studyPage(summary, summary.Name+" trial "+strconv.Itoa(t.Number),
 		crumb{"trials", "/studies/" + url.PathEscape(summary.Name) + "/trials"}, crumb{Text: strconv.Itoa(t.Number)})
 	p.Running, p.Body = !t.State.Finished(), body
+	p.JSON += "/trials/" + strconv.Itoa(t.Number)
 	h.render(w, r, http.StatusOK, "trial.html", p)
 }
 
@@ -105,12 +107,25 @@ func (h *Handler) trialBody(r *http.Request, s *tuner.Summary, t *trial.Trial) (
 	for _, l := range t.Levels {
 		b.Levels = append(b.Levels, newLevelRow(l, t.Best))
 	}
-	b.Files, b.Charts = h.filesOf(s.Name, t), h.trialCharts(t)
+	b.Files = h.filesOf(s.Name, t)
+	if b.InLog = walksLog(r.URL.Query()); !b.InLog { // drawing reads much of the log
+		b.Charts = h.trialCharts(t)
+	}
 	b.Log, err = h.openLog(r, s.Name, t)
 	if err != nil {
 		b.LogError = logProblem(err)
 	}
 	return b, nil
+}
+
+// walksLog reports whether a query is about a place of the log.
+func walksLog(query url.Values) bool {
+	for _, name := range []string{"at", "line", "q", "warn", "rank"} {
+		if query.Get(name) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // told is what happened to a trial, and why it matters.

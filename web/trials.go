@@ -69,20 +69,12 @@ func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := trialsBody{Summary: summary, Sort: query.Get("sort"), Form: trialForm{Outcome: query.Get("outcome")}}
-	counting := q
-	counting.Limit = 1
-	_, total, err := h.reader.TrialPage(r.Context(), summary.Name, counting)
+	rows, pages, err := h.page(r, summary.Name, query, q)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	b.Pages = newPager(query, total, trialsPerPage)
-	q.Offset, q.Limit = b.Pages.From, trialsPerPage
-	rows, _, err := h.reader.TrialPage(r.Context(), summary.Name, q)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
+	b.Pages = pages
 	base, err := h.baselineValue(r, summary.Name)
 	if err != nil {
 		h.fail(w, r, err)
@@ -93,8 +85,26 @@ func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
 	}
 	b.Columns, b.Filters, b.Outcomes, b.Knobs = columns(query), filters(query), outcomeChoices(query), knobNames(summary, rows)
 	p := studyPage(summary, summary.Name+" trials", crumb{Text: "trials"})
+	p.JSON += "/trials"
+	if len(query) > 0 {
+		p.JSON += "?" + query.Encode()
+	}
 	p.Body = b
 	h.render(w, r, http.StatusOK, "trials.html", p)
+}
+
+// page reads the page of a list of trials that a query asks for.
+func (h *Handler) page(r *http.Request, study string, query url.Values, q tuner.TrialQuery) ([]*trial.Trial, pager, error) {
+	counting := q
+	counting.Limit = 1
+	_, total, err := h.reader.TrialPage(r.Context(), study, counting)
+	if err != nil {
+		return nil, pager{}, err
+	}
+	p := newPager(query, total, trialsPerPage)
+	q.Offset, q.Limit = p.From, trialsPerPage
+	rows, _, err := h.reader.TrialPage(r.Context(), study, q)
+	return rows, p, err
 }
 
 // newTrialRow is a trial as a line.
@@ -119,19 +129,20 @@ func (h *Handler) baselineValue(r *http.Request, study string) (float64, error) 
 	return *t.Value, nil
 }
 
-// fromForm turns the form's two fields of a knob into the filter they mean: knob.NAME=RANGE.
+// fromForm is what the list understands of a query, each name once. The form's two fields of a knob become the
+// filter they mean: knob.NAME=RANGE.
 func fromForm(query url.Values) url.Values {
 	if knob, value := query.Get("knob"), strings.TrimSpace(query.Get("range")); knob != "" && value != "" {
 		query.Set(tuner.KnobSort+knob, value)
 	}
-	query.Del("knob")
-	query.Del("range")
-	for name, values := range query {
-		if len(values) == 0 || values[0] == "" {
-			query.Del(name)
+	known := url.Values{}
+	for name := range query {
+		value := query.Get(name)
+		if value != "" && (name == "sort" || name == "outcome" || name == "page" || strings.HasPrefix(name, tuner.KnobSort)) {
+			known.Set(name, value)
 		}
 	}
-	return query
+	return known
 }
 
 // trialQuery is what the query of an address asks for.

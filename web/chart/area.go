@@ -160,7 +160,7 @@ func pool(gb float64) string {
 func (d *Data) areaTable(a Area, most int) Table {
 	t := Table{
 		most: most, page: 4, Caption: "Places tried, the highest value first",
-		Head: []string{memFraction, "Host pool a rank, GB", "Highest " + d.Unit(), "Failed", "Tried", "Trial"},
+		Head: []string{memFraction, "Host pool a rank, GB", "Highest " + d.Unit(), "Failed", "Tried", "Trial of the highest"},
 	}
 	cells := slices.Clone(a.Cells)
 	slices.SortStableFunc(cells, func(x, y AreaCell) int {
@@ -175,12 +175,12 @@ func (d *Data) areaTable(a Area, most int) Table {
 		return 0
 	})
 	for _, c := range cells {
-		highest, who := Cell{Text: Number(c.Value), Trial: c.Best, Class: -1, plain: Number(c.Value)}, none
+		who := none
 		if c.Best >= 0 {
 			who = strconv.Itoa(c.Best)
 		}
 		failed := Cell{Text: fmt.Sprintf("%d of %d", c.Failures, c.Trials), Trial: -1, Class: c.Worst, plain: strconv.Itoa(c.Failures)}
-		t.add(Cell{Text: fraction(a.Fractions[c.X])}, Cell{Text: Number(a.Pools[c.Y])}, highest, failed, Cell{Text: strconv.Itoa(c.Trials)}, Cell{Text: who})
+		t.add(Cell{Text: fraction(a.Fractions[c.X])}, Cell{Text: Number(a.Pools[c.Y])}, Cell{Text: Number(c.Value)}, failed, Cell{Text: strconv.Itoa(c.Trials)}, Cell{Text: who})
 	}
 	return t
 }

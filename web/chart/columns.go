@@ -10,7 +10,7 @@ import (
 	"sgtune/tuner"
 )
 
-// restLines is how many trials beside the best tenth the chart of all knobs draws.
+// restLines is how many trials of the best tenth, and how many of the others, the chart of all knobs draws.
 const restLines = 400
 
 // column is figures as JSON: four significant digits, null for NaN.
@@ -185,7 +185,7 @@ func (d *Data) Columns(matter []tuner.Importance) *Columns {
 	if a, ok := d.Area(); ok {
 		c.Area = a.columns()
 	}
-	c.Knobs = d.knobColumns(kept, at, matter)
+	c.Knobs = d.knobColumns(places, matter)
 	for _, m := range matter {
 		c.Matter.Knob = append(c.Matter.Knob, m.Knob)
 		c.Matter.Effect, c.Matter.Low, c.Matter.High = append(c.Matter.Effect, m.Effect), append(c.Matter.Low, m.Low), append(c.Matter.High, m.High)
@@ -300,33 +300,44 @@ func (a Area) columns() *areaColumns {
 	return out
 }
 
-// knobColumns are the lines of the chart of all knobs, the knobs that matter most first.
-func (d *Data) knobColumns(kept []int, at map[int]int, matter []tuner.Importance) knobColumns {
-	var out knobColumns
-	best := map[int]bool{}
-	var rows []int
-	for _, i := range d.bestTenth() {
-		best[i] = true
-		if _, sent := at[i]; sent && len(out.Best) < restLines {
-			out.Best, rows = append(out.Best, at[i]), append(rows, i)
-		}
+// knobLines are the rows that the chart of all knobs draws: of the best tenth and of the others, and how many of those
+// with a value were left out.
+func (d *Data) knobLines() (best, rest []int, left int) {
+	tenth := d.bestTenth()
+	isBest := make(map[int]bool, len(tenth))
+	for _, i := range tenth {
+		isBest[i] = true
 	}
-	var rest []int
+	kept, _ := d.kept()
+	sent := make(map[int]bool, len(kept))
+	var others []int
 	for _, i := range kept {
-		if r := &d.Rows[i]; !best[i] && r.counts() && r.Role != trial.RoleConfirm {
-			rest = append(rest, i)
+		sent[i] = true
+		if r := &d.Rows[i]; !isBest[i] && r.counts() && r.Role != trial.RoleConfirm {
+			others = append(others, i)
 		}
 	}
-	for _, i := range upTo(min(restLines, len(rest)), len(rest)) {
-		out.Rest, rows = append(out.Rest, at[rest[i]]), append(rows, rest[i])
+	for _, i := range tenth {
+		if sent[i] && len(best) < restLines {
+			best = append(best, i)
+		}
 	}
-	ranked := 0
+	for _, i := range upTo(min(restLines, len(others)), len(others)) {
+		rest = append(rest, others[i])
+	}
 	for i := range d.Rows {
 		if r := &d.Rows[i]; r.counts() && r.Role != trial.RoleConfirm {
-			ranked++
+			left++
 		}
 	}
-	out.LeftOut = ranked - len(rows)
+	return best, rest, left - len(best) - len(rest)
+}
+
+// knobColumns are the lines of the chart of all knobs, the knobs that matter most first.
+func (d *Data) knobColumns(places func([]int) []int, matter []tuner.Importance) knobColumns {
+	best, rest, left := d.knobLines()
+	out := knobColumns{Best: places(best), Rest: places(rest), LeftOut: left}
+	rows := slices.Concat(best, rest)
 	for _, k := range d.knobOrder(matter) {
 		out.Names, out.Values = append(out.Names, d.knobs.knobs[k].Name), append(out.Values, d.knobs.knobs[k].Values)
 		index := make([]int16, len(rows))

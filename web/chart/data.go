@@ -48,7 +48,6 @@ type Row struct {
 	Fraction  float64       // mem-fraction-static, as set or as the log resolved it
 	Pool      float64       // hicache-size, GB a rank
 	knobs     []int16       // index of each knob's value, -1 = not set
-	config    string        // key
 	settings  sglang.Config // of a row that raised the best so far, nil else
 }
 
@@ -112,7 +111,7 @@ func (d *Data) row(t *trial.Trial) Row {
 	r := Row{
 		Number: t.Number, Role: t.Role, Class: classOf(t), Outcome: string(t.Verdict.Outcome), Void: t.Void != "",
 		Started: t.StartedAt, Ended: t.EndedAt, Value: math.NaN(), Low: math.NaN(), High: math.NaN(), TTFT: math.NaN(),
-		Clients: t.Best, Fraction: math.NaN(), knobs: d.knobs.add(t.Config), config: tuner.Key(t.Config),
+		Clients: t.Best, Fraction: math.NaN(), knobs: d.knobs.add(t.Config),
 	}
 	for i, s := range stepNames {
 		r.Steps[i] = float32(t.Steps[s].Seconds())
@@ -163,11 +162,6 @@ func levelOf(l trial.Level) Level {
 
 // counts reports whether a row's value is ranked.
 func (r *Row) counts() bool { return !math.IsNaN(r.Value) && !r.Void }
-
-// baseline reports whether a row ran what runs today.
-func (d *Data) baseline(r *Row) bool {
-	return r.Role == trial.RoleBaseline || r.config == tuner.Key(d.Record.BaselineConfig)
-}
 
 // top is the row to look at: the confirmed candidate after a verdict, else the highest value of the search; nil
 // without any.

@@ -66,9 +66,13 @@ func (d *Data) Figure(name string, matter []tuner.Importance, most int) (f Figur
 	case "tradeoff":
 		all, _ := d.tradeoff()
 		f.Title, f.Sentence, f.Table, f.Empty = "Speed against wait", d.tradeoffSentence(), d.tradeoffTable(most), len(all) == 0
+		_, left := d.kept()
+		f.Note = leftOut(left, "trial", "every trial on the line is drawn")
 	case "knobs":
 		f.Title, f.Sentence, f.Table = "All knobs", d.knobsSentence(), d.knobsTable(most)
 		f.Empty = len(d.bestTenth()) == 0 || len(d.knobs.knobs) == 0
+		_, _, left := d.knobLines()
+		f.Note = leftOut(left, "trial", "the table has all")
 	default:
 		return Figure{}, false
 	}

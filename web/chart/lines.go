@@ -10,7 +10,7 @@ import (
 )
 
 // lineSteps is how many points a curved line of the map has.
-const lineSteps = 24
+const lineSteps = 8
 
 // draw adds the lines and the chosen point to a map. Each is arithmetic over what launches showed of their memory.
 func (d *Data) draw(a *Area) {

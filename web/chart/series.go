@@ -22,8 +22,12 @@ const (
 
 // panels are the words of each: what and in which unit.
 var panels = [panelCount]struct{ Title, Unit string }{
-	{"Throughput", "tok/s"}, {"Requests", ""}, {"KV cache in use", "%"}, {"GPU memory, fullest GPU", "GiB"},
-	{"Host memory available", "GB"}, {"Power, all GPUs", "W"},
+	{"Throughput", "tok/s"},
+	{"Requests", ""},
+	{"KV cache in use", "%"},
+	{"GPU memory, fullest GPU", "GiB"},
+	{"Host memory available", "GB"},
+	{"Power, all GPUs", "W"},
 }
 
 // Series is one line over a trial's time.
@@ -119,6 +123,9 @@ func (l *Life) server(points []logPoint) {
 		return
 	}
 	shift := zoneOf(points[0].at, l.Trial.StartedAt)
+	if end := l.Trial.EndedAt; !end.IsZero() && points[len(points)-1].at.Sub(end).Seconds()-shift > 60 {
+		l.Notes = append(l.Notes, "The clock of the server's log does not go with the host's: its figures stand beside the others, not under them.")
+	}
 	at := func(p logPoint) float64 { return p.at.Sub(l.Trial.StartedAt).Seconds() - shift }
 	for _, s := range []struct {
 		name  string

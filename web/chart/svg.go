@@ -45,8 +45,13 @@ func (s *drawing) rule(class string, x1 float64, y1 int, x2 float64, y2 int) {
 // glyph is the place of one shape.
 type glyph struct{ x, y float64 }
 
-// glyphs draws the same shape at many places with one element.
+// glyphs draws the shape of a class at many places with one element.
 func (s *drawing) glyphs(class int, at []glyph) {
+	s.shapes(Classes[class].Shape, Classes[class].Key, at)
+}
+
+// shapes draws a shape in the colour of a class.
+func (s *drawing) shapes(shape, key string, at []glyph) {
 	if len(at) == 0 {
 		return
 	}
@@ -59,8 +64,8 @@ func (s *drawing) glyphs(class int, at []glyph) {
 		x.WriteString(short(g.x) + "%")
 		y.WriteString(strconv.Itoa(int(math.Round(g.y)) + 4))
 	}
-	fmt.Fprintf(&s.b, `<text class="glyph c-%s" text-anchor="middle" x="%s" y="%s">%s</text>`, Classes[class].Key, x.String(), y.String(),
-		template.HTMLEscapeString(strings.Repeat(Classes[class].Shape, len(at))))
+	fmt.Fprintf(&s.b, `<text class="glyph c-%s" text-anchor="middle" x="%s" y="%s">%s</text>`, key, x.String(), y.String(),
+		template.HTMLEscapeString(strings.Repeat(shape, len(at))))
 }
 
 // frame opens a part whose places across are from 0 to frameWidth; its lines keep their width.

@@ -36,7 +36,7 @@ func (d *Data) areaDrawing(a Area) template.HTML {
 	s.endFrame()
 	failures := map[int][]glyph{}
 	for _, c := range a.Cells {
-		if c.Worst >= 0 {
+		if 2*c.Failures > c.Trials && c.Worst >= 0 {
 			failures[c.Worst] = append(failures[c.Worst], glyph{x.at(a.Fractions[c.X]), y.at(a.Pools[c.Y])})
 		}
 	}
@@ -145,7 +145,7 @@ func (a Area) named() int {
 	if a.Chosen != nil {
 		n++
 	}
-	return n + 2
+	return n + 3
 }
 
 // below says what the lines are.
@@ -157,6 +157,7 @@ func (s *drawing) below(a Area, speed string) {
 		y += areaLegend
 	}
 	say("c-ok", "■", speed)
+	say("", "▲", "shapes where more than half of the trials failed")
 	say("", "│", "KV tokens of a rank, by the numbers above")
 	for _, l := range a.Lines {
 		switch l.Kind {

@@ -4,11 +4,13 @@ import (
 	"html/template"
 	"math"
 	"strings"
+
+	"sgtune/trial"
 )
 
 // Sizes of the best so far without JavaScript.
 const (
-	bestDrawn  = 150 // points at most
+	bestDrawn  = 80 // points at most
 	bestPlot   = 210 // pixels
 	bestTop    = 14
 	bestLeft   = 13 // percent
@@ -68,10 +70,13 @@ func (s *drawing) steps(d *Data, steps []int, x, y scale) {
 // points draws every trial, thinned when there are many.
 func (d *Data) points(s *drawing, x, y scale, lanes []int) {
 	byClass := map[int][]glyph{}
+	var again []glyph // confirmation launches
 	rows := upTo(min(bestDrawn, len(d.Rows)), len(d.Rows))
 	for _, i := range rows {
 		r := &d.Rows[i]
 		switch {
+		case r.counts() && r.Role == trial.RoleConfirm:
+			again = append(again, glyph{x.at(float64(r.Number)), y.at(r.Value)})
 		case r.counts():
 			byClass[r.Class] = append(byClass[r.Class], glyph{x.at(float64(r.Number)), y.at(r.Value)})
 		case failure(r.Class):
@@ -90,6 +95,7 @@ func (d *Data) points(s *drawing, x, y scale, lanes []int) {
 	for c := range classCount {
 		s.glyphs(c, byClass[c])
 	}
+	s.shapes("○", Classes[classOK].Key, again)
 }
 
 // lanes are the classes of failures there are, in order.

@@ -9,7 +9,8 @@ import (
 
 // Sizes of the night without JavaScript.
 const (
-	nightDrawn = 40 // trials
+	nightWhole = 60 // trials: so many are drawn all
+	nightDrawn = 25 // trials of a longer night, the newest
 	nightRow   = 15 // pixels
 	nightTop   = 34
 	nightLeft  = 13 // percent
@@ -21,7 +22,10 @@ func (d *Data) nightDrawing() template.HTML {
 	if len(rows) == 0 {
 		return ""
 	}
-	older := max(0, len(rows)-nightDrawn)
+	older := 0
+	if len(rows) > nightWhole {
+		older = len(rows) - nightDrawn
+	}
 	rows = rows[older:]
 	from, to := nightTimes(rows)
 	across := scale{0, max(1, to.Sub(from).Seconds()), 0, frameWidth}
@@ -41,6 +45,22 @@ func (d *Data) nightDrawing() template.HTML {
 		s.rule("grid", x, nightTop-4, x, nightTop+nightRow*len(rows))
 		s.text("tick", "middle", min(x, 96), nightTop-8, clock(t))
 	}
+	s.trials(rows, from, across)
+	s.frame(nightLeft, 99)
+	var marks strings.Builder
+	for _, m := range d.marks() {
+		if !m.At.Before(from) && !m.At.After(to) {
+			x := across.at(m.At.Sub(from).Seconds())
+			fmt.Fprintf(&marks, "M%s %dv6", short(x), nightTop-6)
+		}
+	}
+	s.path("mark", marks.String())
+	s.endFrame()
+	return s.close()
+}
+
+// trials draws a row for each: its number, its shape and its bar.
+func (s *drawing) trials(rows []*Row, from time.Time, across scale) {
 	bars := make([]strings.Builder, len(phases))
 	var numbers strings.Builder
 	var ended [classCount][]glyph
@@ -64,16 +84,7 @@ func (d *Data) nightDrawing() template.HTML {
 	for p := range phases {
 		s.path("bar b-"+phases[p].Key, bars[p].String())
 	}
-	var marks strings.Builder
-	for _, m := range d.marks() {
-		if !m.At.Before(from) && !m.At.After(to) {
-			x := across.at(m.At.Sub(from).Seconds())
-			fmt.Fprintf(&marks, "M%s %dv6", short(x), nightTop-6)
-		}
-	}
-	s.path("mark", marks.String())
 	s.endFrame()
-	return s.close()
 }
 
 // legend names the phases above the night.

@@ -55,6 +55,9 @@ func TestDrawings(t *testing.T) {
 					continue
 				}
 				total += len(f.Drawing)
+				if strings.Contains(string(f.Drawing), ">−0<") {
+					t.Errorf("%s has a tick at −0", f.Name)
+				}
 				elements := 0
 				wellFormed(t, f.Drawing, func(e xml.StartElement) {
 					elements++

@@ -37,7 +37,7 @@ func (d *Data) tradeoffSentence() string {
 		return "No trial has both a value and a TTFT yet."
 	}
 	fast, calm := &d.Rows[front[0]], &d.Rows[front[len(front)-1]]
-	text := fmt.Sprintf("No other trial of %d is faster than trial %d (%s, TTFT p95 %s)", len(all), fast.Number, d.amount(fast.Value), seconds(fast.TTFT))
+	text := fmt.Sprintf("No other trial of %s is faster than trial %d (%s, TTFT p95 %s)", Number(float64(len(all))), fast.Number, d.amount(fast.Value), seconds(fast.TTFT))
 	if fast == calm {
 		return text + ", and none waits less."
 	}

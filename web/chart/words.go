@@ -18,7 +18,9 @@ func Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return none
 	}
-	v = rounded(v) // as it is sent to be drawn
+	if v = rounded(v); v == 0 { // as it is sent to be drawn
+		v = 0 // never −0
+	}
 	text := strconv.FormatFloat(v, 'f', digits(v), 64)
 	whole, fraction, found := strings.Cut(text, ".")
 	fraction = strings.TrimRight(fraction, "0")
