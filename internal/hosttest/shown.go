@@ -20,11 +20,11 @@ type Shown struct {
 
 // Verdict is the study's answer, with the interval of the gain.
 type Verdict struct {
-	Answer string         `json:"answer"`
-	Gain   float64        `json:"gain"`
-	Low    *float64       `json:"gain_low"`
-	High   *float64       `json:"gain_high"`
-	Config map[string]any `json:"config"`
+	Answer string   `json:"answer"`
+	Gain   float64  `json:"gain"`
+	Low    *float64 `json:"gain_low"`
+	High   *float64 `json:"gain_high"`
+	Trial  *int     `json:"trial"` // whose configuration was compared with the baseline
 }
 
 // Trial is one trial; Raw is all that is shown of it.
@@ -79,12 +79,25 @@ func (s *Study) Show() Shown {
 	return shown
 }
 
+// winner is the configuration that the verdict is about.
+func (s Shown) winner(t *testing.T) string {
+	t.Helper()
+	for _, trial := range s.Trials {
+		if n := s.Verdict.Trial; n != nil && trial.Number == *n && len(trial.Config) > 0 {
+			return fmt.Sprint(trial.Config) // maps are printed in order
+		}
+	}
+	t.Errorf("the verdict names no trial that is there: %+v", s.Verdict)
+	return ""
+}
+
 // SameAnswer compares the verdicts of two complete studies: winner and class are the same, and the intervals overlap.
 func SameAnswer(t *testing.T, name string, want, got Shown) {
 	t.Helper()
 	w, g := want.Verdict, got.Verdict
-	if got.State != "complete" || g.Answer != w.Answer || fmt.Sprint(g.Config) != fmt.Sprint(w.Config) { // maps are printed in order
-		t.Errorf("%s: %s, %q, %v; want complete, %q, %v", name, got.State, g.Answer, g.Config, w.Answer, w.Config)
+	wanted, winner := want.winner(t), got.winner(t)
+	if got.State != "complete" || g.Answer != w.Answer || winner != wanted {
+		t.Errorf("%s: %s, %q, %s; want complete, %q, %s", name, got.State, g.Answer, winner, w.Answer, wanted)
 	}
 	if w.Low == nil || w.High == nil || g.Low == nil || g.High == nil {
 		t.Errorf("%s: no interval: %+v, %+v", name, w, g)

@@ -90,8 +90,6 @@ type shown struct {
 		Low    *float64 `json:"gain_low"`
 		High   *float64 `json:"gain_high"`
 		Trial  int      `json:"trial"`
-
-		Config map[string]any `json:"config"`
 	} `json:"verdict"`
 	Trials []struct {
 		Number  int            `json:"number"`
@@ -109,6 +107,16 @@ type shown struct {
 		Kind string `json:"kind"`
 		Text string `json:"text"`
 	} `json:"events"`
+}
+
+// winner is the configuration that the verdict is about, nil where it names no trial that is there.
+func (s shown) winner() map[string]any {
+	for _, trial := range s.Trials {
+		if trial.Number == s.Verdict.Trial {
+			return trial.Config
+		}
+	}
+	return nil
 }
 
 func show(t *testing.T, db, study string) shown {

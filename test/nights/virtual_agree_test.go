@@ -65,8 +65,12 @@ func TestNightAgrees(t *testing.T) {
 		}
 		return o.Value
 	}
-	through, inside := worth(sglang.Config(s.Verdict.Config)), worth(night.Config)
-	t.Logf("worth %.1f through HTTP (%v), %.1f in virtual time (%v)", through, s.Verdict.Config, inside, night.Config)
+	winner := sglang.Config(s.winner())
+	if len(winner) == 0 {
+		t.Fatalf("the verdict names no trial that is there: %+v", s.Verdict)
+	}
+	through, inside := worth(winner), worth(night.Config)
+	t.Logf("worth %.1f through HTTP (%v), %.1f in virtual time (%v)", through, winner, inside, night.Config)
 	if math.Abs(math.Log(through/inside)) > agree {
 		t.Errorf("the night through HTTP ends at %.1f, the one in virtual time at %.1f: want 3%% at most", through, inside)
 	}

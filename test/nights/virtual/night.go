@@ -16,7 +16,8 @@ type Options struct {
 	Seed    int64  // of sampler and machine
 	Sampler string // "" = the study's
 	Noise   Noise
-	Trials  int // baseline and search launches, 0 = the study's budget; the study's wall time does not hold
+	Trials  int         // baseline and search launches, 0 = the study's budget; the study's wall time does not hold
+	Store   tuner.Store // nil = one in memory; Night.Events are empty with another
 }
 
 // Night is what a night ended with.
@@ -48,7 +49,10 @@ func (j *Judge) Run(ctx context.Context, o Options) (*Night, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, clock, began := newMemory(), newClock(), time.Now()
+	store, memory, clock, began := o.Store, newMemory(), newClock(), time.Now()
+	if store == nil {
+		store = memory
+	}
 	loop := &tuner.Loop{
 		Study: &s, Store: store, Host: host, Clock: clock, Sampler: sampler, Workload: j.rows.w,
 		Poll: time.Hour, // nobody sends commands
@@ -65,7 +69,7 @@ func (j *Judge) Run(ctx context.Context, o Options) (*Night, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Night{Verdict: verdict, Config: s.Baseline, Trials: trials, Events: store.events, Took: time.Since(began)}
+	n := &Night{Verdict: verdict, Config: s.Baseline, Trials: trials, Events: memory.events, Took: time.Since(began)}
 	if verdict.Answer == benchmark.AnswerBetter {
 		n.Config = verdict.Config
 	}
