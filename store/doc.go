@@ -9,7 +9,8 @@
 //     exactly one row; a finished trial never changes except for its void mark. A trigger repeats
 //     the rule for whoever else opens the file.
 //   - A row and its load levels are stored in one transaction.
-//   - Each command is handed out once, whichever process asks.
+//   - Each command is handed out once, whichever process asks; what several people ask at once is stored once.
+//   - A sign of life of the process that runs a study changes no revision.
 //   - A database written by a newer sgtune is refused, an older one is migrated.
 //   - What a trial's row was given comes back equal; times come back in UTC.
 //   - Texts are masked (sglang.Mask) before they are stored. Record.Source and Record.Identity are
@@ -18,6 +19,6 @@
 // What it is not: it holds no search state, decides nothing, and knows no SGLang flag.
 //
 // Reading order: store.go (open, transactions), migrate.go and migration/0001_init.sql (the
-// tables; later files change them), trial.go, trialrow.go, level.go and void.go (the guarded rows), study.go, query.go (what lists ask for), event.go,
-// command.go, sample.go, backup.go; codec.go, mask.go and errors.go serve them all.
+// tables; later files change them), trial.go, trialrow.go, level.go and void.go (the guarded rows), history.go (what the loop reads of them at every turn), study.go, query.go (what lists ask for), event.go,
+// command.go, heard.go, tally.go, sample.go, backup.go; codec.go, mask.go and errors.go serve them all.
 package store

@@ -36,7 +36,17 @@ func (db *DB) AddEvent(ctx context.Context, study string, e tuner.Event) error {
 // the id of the last event returned, or after itself when there is none.
 func (db *DB) Events(ctx context.Context, study string, after int64, limit int) (events []tuner.Event, last int64, err error) {
 	last = max(after, 0)
-	err = db.read(ctx, "read the events of "+study, func(tx *sql.Tx) error {
+	all, err := db.Happened(ctx, study, after, limit)
+	for _, e := range all {
+		events, last = append(events, e.Event), e.ID
+	}
+	return events, last, err
+}
+
+// Happened is Events with the id of each.
+func (db *DB) Happened(ctx context.Context, study string, after int64, limit int) ([]tuner.Happened, error) {
+	var events []tuner.Happened
+	err := db.read(ctx, "read the events of "+study, func(tx *sql.Tx) error {
 		id, err := studyID(ctx, tx, study)
 		if err != nil {
 			return err
@@ -55,8 +65,8 @@ func (db *DB) Events(ctx context.Context, study string, after int64, limit int) 
 		defer func() { _ = rows.Close() }() // rows.Err is asked below
 		for rows.Next() {
 			var d decoder
-			var e tuner.Event
-			err := rows.Scan(&last, d.time(&e.At), &e.Kind, &e.Text, &e.Trial, d.json(&e.Config))
+			var e tuner.Happened
+			err := rows.Scan(&e.ID, d.time(&e.At), &e.Kind, &e.Text, &e.Trial, d.json(&e.Config))
 			if err == nil {
 				err = d.finish()
 			}
@@ -67,5 +77,5 @@ func (db *DB) Events(ctx context.Context, study string, after int64, limit int) 
 		}
 		return rows.Err()
 	})
-	return events, last, err
+	return events, err
 }

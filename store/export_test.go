@@ -20,3 +20,6 @@ func LimitPages(t *testing.T, db *DB) (limit, free func()) {
 	}
 	return func() { set(pages + 40) }, func() { set(1 << 30) }
 }
+
+// OrderBy is how a query sorts.
+var OrderBy = orderBy

@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	foreign := raw(t, db.Path())
-	for pragma, want := range map[string]int{"user_version": 6, "application_id": 0x73677475} {
+	for pragma, want := range map[string]int{"user_version": 8, "application_id": 0x73677475} {
 		var got int
 		if err := foreign.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %d, %v, want %d", pragma, got, err, want)
@@ -89,6 +89,11 @@ func TestManyProcessesMakeOneDatabase(t *testing.T) {
 // TestRefusedFiles holds the one line a person gets, and that the file was left alone.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
+	applied, err := filepath.Glob("migration/*.sql")
+	if err != nil || len(applied) == 0 {
+		t.Fatalf("%d migrations: %v", len(applied), err)
+	}
+	newer := len(applied) + 1
 	tests := []struct {
 		name string
 		make func(t *testing.T, path string)
@@ -98,10 +103,10 @@ func TestRefusedFiles(t *testing.T) {
 			if err := openAt(t, path).Close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := raw(t, path).ExecContext(t.Context(), "PRAGMA user_version = 7"); err != nil {
+			if _, err := raw(t, path).ExecContext(t.Context(), fmt.Sprintf("PRAGMA user_version = %d", newer)); err != nil {
 				t.Fatal(err)
 			}
-		}, "FILE was written by a newer sgtune (schema 7, this one knows 5); use that version or another --db"},
+		}, fmt.Sprintf("FILE was written by a newer sgtune (schema %d, this one knows %d); use that version or another --db", newer, newer-1)},
 		{"other program", func(t *testing.T, path string) {
 			if _, err := raw(t, path).ExecContext(t.Context(), "CREATE TABLE cookies (id)"); err != nil {
 				t.Fatal(err)

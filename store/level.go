@@ -40,9 +40,9 @@ func saveLevels(ctx context.Context, tx *sql.Tx, id int64, number int, values []
 	return nil
 }
 
-// addLevels reads the levels that where picks and appends each to its trial.
-func addLevels(ctx context.Context, tx *sql.Tx, trials map[int]*trial.Trial, where string, args ...any) error {
-	rows, err := tx.QueryContext(ctx, `SELECT number, concurrency, started_at, ended_at, report_json
+// addLevels reads the levels that where picks and appends each to its trial; report is the expression for its report.
+func addLevels(ctx context.Context, tx *sql.Tx, trials map[int]*trial.Trial, report, where string, args ...any) error {
+	rows, err := tx.QueryContext(ctx, `SELECT number, concurrency, started_at, ended_at, `+report+`
 		FROM levels `+where+" ORDER BY number, position", args...)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"sgtune/tuner"
 )
 
-// sortColumns are the expressions behind tuner.TrialSorts.
+// sortColumns are the expressions behind tuner.TrialSorts. Indexes hold those of memory_json (migration/0008_sorts.sql).
 var sortColumns = map[string]string{
 	"": "number", "number": "number", "value": "value", "clients": "best_level", "outcome": "outcome", "ended": "ended_at",
 	"took":   "ended_at - started_at",
@@ -91,27 +91,38 @@ func knobPath(knob string) string { return `$."` + strings.ReplaceAll(knob, `"`,
 
 // pick reads the numbers of a page's trials in the query's order.
 func pick(ctx context.Context, tx *sql.Tx, where string, args []any, q tuner.TrialQuery) ([]int, error) {
-	order, known := sortColumns[q.Sort]
-	if knob, is := strings.CutPrefix(q.Sort, tuner.KnobSort); is {
-		order, known, args = "json_extract(config_json, ?)", true, append(args, knobPath(knob))
-	}
-	if !known {
-		return nil, fmt.Errorf("trials cannot be sorted by %q", q.Sort)
-	}
-	way := " ASC"
-	if q.Desc {
-		way = " DESC"
+	order, more, err := orderBy(q)
+	if err != nil {
+		return nil, err
 	}
 	limit := -1 // SQLite's word for none
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT number FROM trials "+where+" ORDER BY "+order+way+" NULLS LAST, number"+way+" LIMIT ? OFFSET ?",
-		append(args, limit, max(0, q.Offset))...)
+	rows, err := tx.QueryContext(ctx, "SELECT number FROM trials "+where+order+" LIMIT ? OFFSET ?", append(append(args, more...), limit, max(0, q.Offset))...)
 	if err != nil {
 		return nil, err
 	}
 	return numbersOf(rows)
+}
+
+// orderBy is the ORDER BY clause of a query and its arguments.
+func orderBy(q tuner.TrialQuery) (clause string, args []any, err error) {
+	order, known := sortColumns[q.Sort]
+	if knob, is := strings.CutPrefix(q.Sort, tuner.KnobSort); is {
+		order, known, args = "json_extract(config_json, ?)", true, []any{knobPath(knob)}
+	}
+	if !known {
+		return "", nil, fmt.Errorf("trials cannot be sorted by %q", q.Sort)
+	}
+	if order == "number" && (q.State != "" || q.Role != "" || q.Outcome != "" || q.Void) && len(q.Knobs) == 0 {
+		order = "+number" // +: by the index of lists, not along the long rows
+	}
+	way := " ASC"
+	if q.Desc {
+		way = " DESC"
+	}
+	return " ORDER BY " + order + way + " NULLS LAST, number" + way, args, nil
 }
 
 func numbersOf(rows *sql.Rows) ([]int, error) {
@@ -210,12 +221,16 @@ func number(ctx context.Context, tx *sql.Tx, rest string, id int64) (*int, error
 	return &n, err
 }
 
+// fractionOf is a trial's mem-fraction-static where it is set; an index holds it (migration/0008_sorts.sql).
+const fractionOf = `CASE json_type(config_json, '$."mem-fraction-static"') WHEN 'real' THEN json_extract(config_json, '$."mem-fraction-static"') END`
+
 // failures groups the failed trials of a study by how they ended.
 func failures(ctx context.Context, tx *sql.Tx, id int64) ([]tuner.FailureGroup, error) {
-	rows, err := tx.QueryContext(ctx, `WITH f AS MATERIALIZED (SELECT number, outcome, cause FROM trials WHERE study_id = ?1 AND state = 'failed' AND void = '')
-		SELECT f.outcome, f.cause, count(*), max(f.number),
-			min(CASE json_type(t.config_json, '$."mem-fraction-static"') WHEN 'real' THEN json_extract(t.config_json, '$."mem-fraction-static"') END)
-		FROM f JOIN trials AS t ON t.study_id = ?1 AND t.number = f.number GROUP BY f.outcome, f.cause ORDER BY count(*) DESC, min(f.number)`, id)
+	rows, err := tx.QueryContext(ctx, `WITH f AS (SELECT outcome, cause, count(*) AS n, max(number) AS newest, min(number) AS oldest
+			FROM trials WHERE study_id = ?1 AND state = 'failed' AND void = '' GROUP BY outcome, cause)
+		SELECT outcome, cause, n, newest, (SELECT `+fractionOf+` FROM trials AS t WHERE t.study_id = ?1 AND t.state = 'failed' AND t.void = ''
+			AND t.outcome = f.outcome AND t.cause = f.cause AND `+fractionOf+` IS NOT NULL ORDER BY `+fractionOf+` LIMIT 1)
+		FROM f ORDER BY n DESC, oldest`, id)
 	if err != nil {
 		return nil, err
 	}

@@ -142,3 +142,26 @@ func TestOverview(t *testing.T) {
 		}
 	}
 }
+
+// TestSortsReadAnIndex holds the sorts by what lies inside of memory_json to their indexes: without them each page of
+// 10,000 trials reads them all.
+func TestSortsReadAnIndex(t *testing.T) {
+	t.Parallel()
+	db := raw(t, asked(t).Path())
+	for _, sort := range []string{"tokens", "free"} {
+		for _, desc := range []bool{false, true} {
+			order, _, err := store.OrderBy(tuner.TrialQuery{Sort: sort, Desc: desc})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var id, parent, unused int
+			var plan string
+			if err := db.QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN SELECT number FROM trials WHERE study_id = 1"+order+" LIMIT 50").Scan(&id, &parent, &unused, &plan); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(plan, "INDEX trials_"+sort) {
+				t.Errorf("%s, descending %v: %s", sort, desc, plan)
+			}
+		}
+	}
+}

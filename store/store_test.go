@@ -159,7 +159,7 @@ func TestCommandsAreTakenOnce(t *testing.T) {
 	const count = 20
 	for i := range count {
 		c := tuner.Command{Kind: "enqueue", Trial: i, Config: sglang.Config{"hicache-size": float64(i)}, Text: "please", At: night}
-		if _, err := handles[i%2].AddCommand(t.Context(), "night", c); err != nil {
+		if _, _, err := handles[i%2].Ask(t.Context(), "night", c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestCommandsAreTakenOnce(t *testing.T) {
 			t.Errorf("command %d was taken %d times", id, n)
 		}
 	}
-	if _, err := first.AddCommand(t.Context(), "night", tuner.Command{Kind: "dance"}); err == nil {
+	if _, _, err := first.Ask(t.Context(), "night", tuner.Command{Kind: "dance"}); err == nil {
 		t.Error("an unknown command was stored")
 	}
 }
@@ -300,7 +300,7 @@ func TestSecretsNeverReachTheFile(t *testing.T) {
 		Server: sglang.Server{Flags: sglang.Config{"api-key": secret}, Env: map[string]string{"MY_PASSWORD": secret}},
 	}
 	record.Server.Flags["admin-api-key"] = 884220197735.0
-	_, commandErr := db.AddCommand(t.Context(), "night", tuner.Command{Kind: "enqueue", Text: "--api-key " + secret, Config: tr.Config})
+	_, _, commandErr := db.Ask(t.Context(), "night", tuner.Command{Kind: "enqueue", Text: "--api-key " + secret, Config: tr.Config})
 	err := errors.Join(db.SaveTrial(t.Context(), tr), db.SaveStudy(t.Context(), record), commandErr,
 		db.AddEvent(t.Context(), "night", tuner.Event{Kind: "host", Text: "https://me:" + secret + "@x", Config: tr.Config}),
 		db.VoidTrial(t.Context(), "night", 0, "X_SECRET="+secret))

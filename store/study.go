@@ -127,7 +127,11 @@ func (db *DB) summaries(ctx context.Context, op, tail string, args ...any) ([]tu
 		if err != nil {
 			return err
 		}
-		query := "SELECT " + strings.Join(columns, ", ") + `, revision,
+		heard, err := heardColumns(ctx, tx)
+		if err != nil {
+			return err
+		}
+		query := "SELECT " + strings.Join(columns, ", ") + ", " + heard + `, revision,
 			(SELECT count(*) FROM trials WHERE study_id = studies.id),
 			(SELECT count(*) FROM trials WHERE study_id = studies.id AND state NOT IN ('waiting', 'running'))
 			FROM studies ` + tail
@@ -156,7 +160,7 @@ func scanSummary(rows *sql.Rows) (tuner.Summary, error) {
 		&r.Name, &r.State, &r.Reason, &r.Simulated, &r.Host, &r.Objective, &r.Confirm, &r.AfterDue, &r.AfterDone, &r.Releases,
 		&r.Source, d.json(&r.Identity), d.json(&r.Verdict), d.json(&r.Candidate), d.maybe(&r.Second), d.json(&r.BaselineConfig), d.json(&r.Server),
 		d.time(&r.CreatedAt), d.time(&r.StartedAt), d.time(&r.EndedAt), d.maybe(&r.Machine),
-		&s.Revision, &s.Trials, &s.Finished)
+		d.time(&s.Heard.At), d.time(&s.Heard.Since), &s.Heard.PID, &s.Revision, &s.Trials, &s.Finished)
 	if err == nil {
 		err = d.finish()
 	}

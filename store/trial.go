@@ -56,6 +56,10 @@ func (db *DB) SaveTrial(ctx context.Context, t *trial.Trial) error {
 
 // Trials lists all trials of a study, oldest first; none for a study that is not stored yet.
 func (db *DB) Trials(ctx context.Context, study string) ([]*trial.Trial, error) {
+	return db.trials(ctx, study, allOf)
+}
+
+func (db *DB) trials(ctx context.Context, study string, f form) ([]*trial.Trial, error) {
 	var out []*trial.Trial
 	err := db.read(ctx, "read the trials of "+study, func(tx *sql.Tx) error {
 		id, err := studyID(ctx, tx, study)
@@ -65,7 +69,7 @@ func (db *DB) Trials(ctx context.Context, study string) ([]*trial.Trial, error) 
 		if err != nil {
 			return err
 		}
-		out, err = selectTrials(ctx, tx, study, "WHERE study_id = ? ORDER BY number", id)
+		out, err = selectAs(ctx, tx, f, study, "WHERE study_id = ? ORDER BY number", id)
 		return err
 	})
 	return out, err

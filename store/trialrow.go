@@ -87,11 +87,21 @@ func scanTrial(rows *sql.Rows, study string) (*trial.Trial, error) {
 	return t, err
 }
 
-// selectTrials reads the trials that where picks, with their levels.
+// selectTrials reads the trials that where picks, whole and with their levels.
 func selectTrials(ctx context.Context, tx *sql.Tx, study, where string, args ...any) ([]*trial.Trial, error) {
+	return selectAs(ctx, tx, allOf, study, where, args...)
+}
+
+// selectAs is selectTrials for as much of a trial as a form says.
+func selectAs(ctx context.Context, tx *sql.Tx, f form, study, where string, args ...any) ([]*trial.Trial, error) {
 	columns, err := readable(ctx, tx, trialColumns)
 	if err != nil {
 		return nil, err
+	}
+	for i, name := range columns {
+		if expression, other := f.columns[name]; other {
+			columns[i] = expression
+		}
 	}
 	rows, err := tx.QueryContext(ctx, "SELECT study_id, number, "+strings.Join(columns, ", ")+" FROM trials "+where, args...)
 	if err != nil {
@@ -111,5 +121,5 @@ func selectTrials(ctx context.Context, tx *sql.Tx, study, where string, args ...
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	return out, addLevels(ctx, tx, byNumber, strings.Split(where, " ORDER BY")[0], args...)
+	return out, addLevels(ctx, tx, byNumber, f.report, strings.Split(where, " ORDER BY")[0], args...)
 }

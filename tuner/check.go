@@ -82,13 +82,14 @@ type CheckInput struct {
 	Server   string         // the installed SGLang in words: its version and flags, "" = not known
 	Notes    []string       // what could not be checked, and why
 	Against  []string       // further reasons not to leave it alone
+	Sampled  bool           // count a space of more than a few thousand configurations in a sample: somebody waits
 }
 
 // Check puts together what is known about a study before it runs.
 func Check(s *Study, in CheckInput) *Report {
 	r := &Report{Study: s.Name, Simulated: s.Simulated, Understood: understood(s, in)}
 	admission := NewAdmission(s, in.History, in.Facts, nil)
-	r.Space = countSpace(s, admission)
+	r.Space = countSpace(s, admission, in.Sampled)
 	for _, e := range s.Excluded {
 		r.Space.LeftOut = append(r.Space.LeftOut, e.Text)
 	}
@@ -212,8 +213,12 @@ const (
 )
 
 // countSpace asks the admission about every configuration, or about a sample of a large space.
-func countSpace(s *Study, a *Admission) SpaceReport {
-	r := SpaceReport{Exact: s.Space.Size() <= exactLimit}
+func countSpace(s *Study, a *Admission, sampled bool) SpaceReport {
+	limit := exactLimit
+	if sampled {
+		limit = sampleSize
+	}
+	r := SpaceReport{Exact: s.Space.Size() <= limit}
 	byRule := map[string]*RuleReport{}
 	var order []*RuleReport
 	base := s.SearchBase()
@@ -245,9 +250,9 @@ func countSpace(s *Study, a *Admission) SpaceReport {
 	} else {
 		sample(s.Space, judge)
 		scale := float64(s.Space.Size()) / float64(sampleSize)
-		r.Configurations, r.Admitted = s.Space.Size(), int(float64(r.Admitted)*scale)
+		r.Configurations, r.Admitted = s.Space.Size(), ofWhole(r.Admitted, scale)
 		for _, e := range order {
-			e.Configurations = int(float64(e.Configurations) * scale)
+			e.Configurations = ofWhole(e.Configurations, scale)
 		}
 	}
 	for _, e := range order {
@@ -255,6 +260,9 @@ func countSpace(s *Study, a *Admission) SpaceReport {
 	}
 	return r
 }
+
+// ofWhole is a count of a sample as one of the whole, which may be larger than any number.
+func ofWhole(n int, scale float64) int { return int(min(float64(n)*scale, 1e18)) }
 
 func sample(space Space, judge func(sglang.Config)) {
 	draw := rand.New(rand.NewPCG(1, 2)) // the same sample at every check

@@ -24,15 +24,23 @@ func (l *Loop) takeCommands(ctx context.Context) error {
 	}
 }
 
+// by names who asked, for the end of a line; "" where it is not known.
+func (c *Command) by() string {
+	if c.By == "" {
+		return ""
+	}
+	return ", asked for by " + c.By
+}
+
 func (l *Loop) obey(ctx context.Context, c *Command) error {
 	note := Event{Kind: "command"}
 	switch c.Kind {
 	case "stop_after_trial":
 		l.stop = "stopped after the trial, as a person asked; run the study again to go on"
-		note.Text = "stop after this trial"
+		note.Text = "stop after this trial" + c.by()
 	case "stop_now":
 		l.stop = "stopped at once, as a person asked; run the study again to go on"
-		note.Text = "stop now"
+		note.Text = "stop now" + c.by()
 		l.running.abort(trial.ErrStopped)
 	case "void":
 		return l.void(ctx, c)
@@ -51,7 +59,7 @@ func (l *Loop) void(ctx context.Context, c *Command) error {
 	if reason == "" {
 		reason = "a person marked it void"
 	}
-	note := Event{Kind: "command", Trial: &c.Trial, Text: fmt.Sprintf("trial %d is void: %s", c.Trial, reason)}
+	note := Event{Kind: "command", Trial: &c.Trial, Text: fmt.Sprintf("trial %d is void: %s", c.Trial, reason) + c.by()}
 	if one := l.running.of[c.Trial]; one != nil {
 		one.void = reason // its work may be over, and then nothing is left to end: land marks it
 		one.abort(fmt.Errorf("%w: %s", trial.ErrVoid, reason))
@@ -66,9 +74,8 @@ func (l *Loop) void(ctx context.Context, c *Command) error {
 		note.Text = fmt.Sprintf("trial %d cannot be made void: there is no such finished trial", c.Trial)
 		return l.event(ctx, note)
 	}
-	t.Void = reason
-	if err := l.Store.SaveTrial(ctx, t); err != nil {
-		return fmt.Errorf("mark trial %d void: %w", t.Number, err)
+	if err := l.markVoid(ctx, t.Number, reason); err != nil {
+		return err
 	}
 	return l.event(ctx, note)
 }
@@ -94,7 +101,7 @@ func (l *Loop) enqueue(ctx context.Context, c *Command) error {
 		return err
 	}
 	refused := func(why string) error {
-		return l.event(ctx, Event{Kind: "reject", Config: c.Config, Text: "asked for by a person, not admitted: " + why})
+		return l.event(ctx, Event{Kind: "reject", Config: c.Config, Text: "asked for by a person, not admitted: " + why + c.by()})
 	}
 	config := l.problem(h, nil).config(c.Config)
 	if l.Record.Candidate != nil {
@@ -117,5 +124,5 @@ func (l *Loop) enqueue(ctx context.Context, c *Command) error {
 	if err := l.Store.SaveTrial(ctx, t); err != nil {
 		return fmt.Errorf("save trial %d: %w", t.Number, err)
 	}
-	return l.event(ctx, Event{Kind: "command", Trial: &t.Number, Config: config, Text: "enqueued as trial " + fmt.Sprint(t.Number)})
+	return l.event(ctx, Event{Kind: "command", Trial: &t.Number, Config: config, Text: "enqueued as trial " + fmt.Sprint(t.Number) + c.by()})
 }

@@ -17,7 +17,7 @@
 //	loop.go       Loop: the line above, one turn, one launch
 //	phase.go      what each phase launches: waiting rows, baseline, search
 //	confirm.go    the last phase: candidate, number of launches, ABBA order
-//	history.go    the questions the loop asks of the stored trials
+//	history.go    the questions the loop asks of the stored trials; reread.go reads them, as little as they need
 //	turn.go       begin and what a turn needs: deadline, host facts, rows
 //	handover.go   taking the host over and giving it back: before, after, notifications
 //	command.go    what people ask of a running study

@@ -171,14 +171,6 @@ func (l *Loop) verdict(ctx context.Context) (*Verdict, error) {
 	return v, l.event(ctx, Event{Kind: "verdict", Trial: &v.Trial, Config: v.Config, Text: v.Text})
 }
 
-func (l *Loop) history(ctx context.Context) (History, error) {
-	trials, err := l.Store.Trials(ctx, l.Study.Name)
-	if err != nil {
-		return nil, fmt.Errorf("read the trials of %s: %w", l.Study.Name, err)
-	}
-	return trials, nil
-}
-
 func (l *Loop) save(ctx context.Context) error {
 	if err := l.Store.SaveStudy(ctx, l.Record); err != nil {
 		return fmt.Errorf("save study %s: %w", l.Study.Name, err)

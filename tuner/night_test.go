@@ -23,8 +23,8 @@ type elsewhere struct {
 	row *trial.Trial
 }
 
-func (s elsewhere) Trials(ctx context.Context, study string) ([]*trial.Trial, error) {
-	own, err := s.memStore.Trials(ctx, study)
+func (s elsewhere) History(ctx context.Context, study string) ([]*trial.Trial, error) {
+	own, err := s.memStore.History(ctx, study)
 	if len(own) == 0 || !own[0].State.Finished() {
 		return own, err
 	}

@@ -28,6 +28,7 @@ func (s *physicsSampler) Sample(ctx context.Context, p Problem) (Proposal, error
 	}
 	s.kept.asking.Lock()
 	defer s.kept.asking.Unlock()
+	defer s.kept.rest()
 	m := modelBy(s.kept.of, p)
 	m.askTooLarge()
 	var pending []physics.Point

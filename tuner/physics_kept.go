@@ -24,6 +24,7 @@ type keptEngine struct {
 func (k *keptEngine) of(space physics.Space, facts physics.Facts, seen []physics.Observation) *physics.Search {
 	if !k.leadsTo(space, facts, seen) {
 		k.space, k.facts, k.shown, k.search = space, facts, nil, physics.New(space, facts)
+		k.facts.Admit = nil
 	}
 	k.search.Renew(facts)
 	for _, o := range seen[len(k.shown):] {
@@ -31,6 +32,14 @@ func (k *keptEngine) of(space physics.Space, facts physics.Facts, seen []physics
 	}
 	k.shown = seen
 	return k.search
+}
+
+// rest lets go of what may be launched, by which the engine was just asked: the rules behind it hold the whole
+// history, which must not be kept until the next ask.
+func (k *keptEngine) rest() {
+	if k.search != nil {
+		k.search.Renew(k.facts)
+	}
 }
 
 // leadsTo reports whether the kept engine becomes the wanted one by the observations it was not shown yet.

@@ -165,9 +165,8 @@ func (l *Loop) sameServer(ctx context.Context, h History) error {
 	if odd == nil {
 		return nil
 	}
-	odd.Void = fmt.Sprintf("it ran on SGLang %s and the study on %s", odd.SGLang, was)
-	if err := l.Store.SaveTrial(ctx, odd); err != nil {
-		return fmt.Errorf("mark trial %d void: %w", odd.Number, err)
+	if err := l.markVoid(ctx, odd.Number, fmt.Sprintf("it ran on SGLang %s and the study on %s", odd.SGLang, was)); err != nil {
+		return err
 	}
 	return tripped("SGLang was changed during the study: it was %s and is %s since trial %d, which is void; put %s back and run the study again, or use a new study name",
 		was, odd.SGLang, odd.Number, was)

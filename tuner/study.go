@@ -230,7 +230,11 @@ type Command struct {
 	Trial  int           // for void
 	Config sglang.Config // for enqueue
 	Text   string        // reason
-	At     time.Time
+	At     time.Time     // when it was asked for; real time
+	By     string        // who asked, "" unknown
+
+	Once    string    // names the form it came from: sent twice, it is one request; "" = each is its own
+	TakenAt time.Time // zero while it waits
 }
 
 // Store is what the loop needs of the database.

@@ -69,12 +69,17 @@ func ParseStudy(name string, source []byte, dir string) (*Study, error) {
 }
 
 func parseStudy(file string, source []byte, dir string) (*Study, Problems) {
+	return decode(&decoder{file: file, dir: dir}, source)
+}
+
+// decode reads a study file's text by a decoder that knows its name and folder.
+func decode(d *decoder, source []byte) (*Study, Problems) {
 	root, problem := parseTree(source)
 	if problem != nil {
-		problem.File = file
+		problem.File = d.file
 		return nil, Problems{*problem}
 	}
-	d := &decoder{file: file, dir: dir, study: defaults(), knobs: map[string]*node{}, flags: map[string]field{}}
+	d.study, d.knobs, d.flags = defaults(), map[string]*node{}, map[string]field{}
 	d.readAll(root)
 	d.crossCheck()
 	if len(d.problems) > 0 {

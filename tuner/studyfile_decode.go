@@ -25,6 +25,7 @@ type decoder struct {
 	foreign                         bool // the host's kind is not in this version: its other keys are not judged
 	remote                          bool // the host is another machine
 	inside                          bool // what is read is about a server in a container
+	unseen                          bool // no file that the text names is looked at
 	containerAt, recoverAt          field
 }
 

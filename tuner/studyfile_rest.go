@@ -31,6 +31,9 @@ func (d *decoder) readWorkloadFile(g field) {
 	}
 	name := d.here(word)
 	d.study.Workload.File = name
+	if d.unseen {
+		return
+	}
 	info, err := os.Stat(name)
 	switch {
 	case err != nil && os.IsNotExist(err):
@@ -260,7 +263,7 @@ func (d *decoder) existing(n *node, words []string) []string {
 	if strings.Contains(shown, "/") {
 		words[0] = d.here(shown)
 	}
-	if !filepath.IsAbs(words[0]) {
+	if !filepath.IsAbs(words[0]) || d.unseen {
 		return words
 	}
 	if info, err := os.Stat(words[0]); err != nil || info.IsDir() {

@@ -11,7 +11,8 @@ var (
 // Summary is one line of the list of studies.
 type Summary struct {
 	Record
-	Trials   int   // rows of every role
-	Finished int   // of those, in a final state
+	Trials   int // rows of every role
+	Finished int // of those, in a final state
+	Heard    Heard
 	Revision int64 // grows with every stored change of this study; live pages watch it
 }

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -22,6 +20,8 @@ type apiStudy struct {
 	Finished  int              `json:"finished"`
 	CreatedAt time.Time        `json:"created_at,omitzero"`
 	EndedAt   time.Time        `json:"ended_at,omitzero"`
+	HeardAt   time.Time        `json:"tuner_heard_at,omitzero"` // newest sign of life of the process that runs it
+	Silent    bool             `json:"tuner_silent,omitempty"`  // stored as running, and nobody runs it
 }
 
 func (h *Handler) apiStudies(w http.ResponseWriter, r *http.Request) {
@@ -39,9 +39,12 @@ func (h *Handler) apiStudies(w http.ResponseWriter, r *http.Request) {
 
 func newAPIStudy(s *tuner.Summary) apiStudy {
 	_, text := Headline(&s.Record)
+	if now := time.Now(); s.Silent(now) {
+		text = answersNow(s, now)[0].Text
+	}
 	return apiStudy{
 		Study: s.Name, State: s.State, Simulated: s.Simulated, Host: s.Host, Verdict: s.Verdict, Text: text,
-		Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
+		Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, HeardAt: s.Heard.At, Silent: s.Silent(time.Now()),
 	}
 }
 
@@ -64,7 +67,7 @@ func (h *Handler) apiStudy(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	h.sendJSON(w, r, apiStudyPage{apiStudy: newAPIStudy(s), Answers: Answers(&s.Record), Releases: s.Releases, Overview: o})
+	h.sendJSON(w, r, apiStudyPage{apiStudy: newAPIStudy(s), Answers: answersNow(s, time.Now()), Releases: s.Releases, Overview: o})
 }
 
 // apiTrials is a page of trials: the same query as the list of trials takes.
@@ -106,28 +109,4 @@ func (h *Handler) sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(b) // the reader has gone; nothing is left to do
-}
-
-// metrics speaks the Prometheus text format.
-func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
-	all, err := h.reader.Studies(r.Context())
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	var b bytes.Buffer
-	b.WriteString("# HELP sgtune_study_running Whether a study is running.\n# TYPE sgtune_study_running gauge\n")
-	for _, s := range all {
-		running := 0
-		if s.State == tuner.StudyRunning {
-			running = 1
-		}
-		fmt.Fprintf(&b, "sgtune_study_running{study=%q} %d\n", s.Name, running)
-	}
-	b.WriteString("# HELP sgtune_trials_finished Finished trials of a study.\n# TYPE sgtune_trials_finished gauge\n")
-	for _, s := range all {
-		fmt.Fprintf(&b, "sgtune_trials_finished{study=%q} %d\n", s.Name, s.Finished)
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // the reader has gone; nothing is left to do
 }

@@ -79,28 +79,28 @@ func (h *Handler) studyCharts(ctx context.Context, name string) (*StudyCharts, e
 }
 
 // trialCharts are the charts of a trial's page. t must come whole, with the series of its levels.
-func (h *Handler) trialCharts(t *trial.Trial) *TrialCharts {
+func (h *Handler) trialCharts(s *tuner.Summary, t *trial.Trial) *TrialCharts {
 	base := "/api/v1/studies/" + url.PathEscape(t.Study) + "/trials/" + strconv.Itoa(t.Number) + "/charts"
-	return &TrialCharts{Study: t.Study, Base: base, Figures: []chart.Figure{h.life(t).Figure()}}
+	return &TrialCharts{Study: t.Study, Base: base, Figures: []chart.Figure{h.life(s, t).Figure()}}
 }
 
 // drawn is what is kept of a study, built anew when it changed. One request builds, others wait for it.
 func (h *Handler) drawn(ctx context.Context, name string) (*drawn, error) {
-	revision, err := h.revision(ctx, name)
+	now, err := h.reader.Summary(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	h.charts.mu.Lock()
 	defer h.charts.mu.Unlock()
 	old := h.charts.known[name]
-	if old != nil && (old.revision == revision || old.running && time.Since(old.at) < redraw) {
+	if old != nil && (old.revision == now.Revision || old.running && time.Since(old.at) < redraw) {
 		return old, nil
 	}
 	data, err := h.chartData(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	d := &drawn{revision: revision, at: time.Now(), running: data.Record.State == tuner.StudyRunning, finished: data.Finished()}
+	d := &drawn{revision: now.Revision, at: time.Now(), running: data.Record.State == tuner.StudyRunning, finished: data.Finished()}
 	if old != nil && old.finished == d.finished {
 		d.matter = old.matter
 	} else if d.matter, err = h.matter(ctx, data); err != nil {
@@ -183,8 +183,8 @@ func (h *Handler) walk(ctx context.Context, name string, visit func(*trial.Trial
 }
 
 // life reads what a trial's folder says of its time. What cannot be read is missing from the charts, which say so.
-func (h *Handler) life(t *trial.Trial) *chart.Life {
-	var e chart.Evidence
+func (h *Handler) life(s *tuner.Summary, t *trial.Trial) *chart.Life {
+	e := chart.Evidence{Simulated: s.Simulated}
 	if log, info, err := h.openFile(t.Study, t, serverLogName); err == nil {
 		defer func() { _ = log.Close() }() // only read
 		e.Log = sizedFile{log, info.Size()}
@@ -208,7 +208,9 @@ type sizedFile struct {
 func (f sizedFile) Size() int64 { return f.size }
 
 // lifeJSON is a trial's charts as they are sent.
-func (h *Handler) lifeJSON(t *trial.Trial) ([]byte, error) { return json.Marshal(h.life(t).Columns()) }
+func (h *Handler) lifeJSON(s *tuner.Summary, t *trial.Trial) ([]byte, error) {
+	return json.Marshal(h.life(s, t).Columns())
+}
 
 // figureTable is a chart's whole table; ok is false for a chart there is not.
 func (h *Handler) figureTable(ctx context.Context, study, name string) (t chart.Table, ok bool, err error) {

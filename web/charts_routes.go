@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"sgtune/trial"
-	"sgtune/tuner"
 	"sgtune/web/chart"
 )
 
@@ -74,12 +72,12 @@ func (h *Handler) apiChartCSV(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) apiLife(w http.ResponseWriter, r *http.Request) {
-	t, err := h.askedTrial(r)
+	s, t, err := h.trialOf(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	text, err := h.lifeJSON(t)
+	text, err := h.lifeJSON(s, t)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -98,12 +96,12 @@ func (h *Handler) apiLife(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) apiLifeCSV(w http.ResponseWriter, r *http.Request) {
-	t, err := h.askedTrial(r)
+	s, t, err := h.trialOf(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	h.sendCSV(w, r, t.Study+"-"+strconv.Itoa(t.Number)+"-life", h.life(t).Table())
+	h.sendCSV(w, r, t.Study+"-"+strconv.Itoa(t.Number)+"-life", h.life(s, t).Table())
 }
 
 // sendCSV sends a table as a file. Names of studies have no character that a header could not hold.
@@ -126,19 +124,6 @@ func fileName(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-// askedTrial is the trial that a request's path names, whole.
-func (h *Handler) askedTrial(r *http.Request) (*trial.Trial, error) {
-	name, err := studyName(r)
-	if err != nil {
-		return nil, err
-	}
-	number, err := strconv.Atoi(chi.URLParam(r, "number"))
-	if err != nil {
-		return nil, tuner.ErrNoTrial
-	}
-	return h.reader.Trial(r.Context(), name, number)
 }
 
 // takesGzip reports whether a browser takes a compressed answer.

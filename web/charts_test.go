@@ -145,18 +145,35 @@ func TestEvidenceStaysInItsFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	root, err := os.OpenRoot(filepath.Join(dir, "files"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
 	for folder, want := range map[string]bool{"2": true, "../../outside": false, "..": false} {
 		m := sample()
 		m.trials["night"][2].Dir = folder
 		m.trials["night"][2].StartedAt = night
-		h := web.New(m, web.Options{Evidence: root})
+		h := web.New(m, web.Options{Evidence: filepath.Join(dir, "files")})
 		if body := get(t, h, "/api/v1/studies/night/trials/2/charts").Body.String(); strings.Contains(body, "55.5") != want {
 			t.Errorf("folder %s: read %v, want %v: %s", folder, !want, want, body)
 		}
+	}
+}
+
+// TestEvidenceMayComeLater serves pages before the first trial has made the folder of evidence.
+func TestEvidenceMayComeLater(t *testing.T) {
+	t.Parallel()
+	m := sample()
+	m.trials["night"][2].Dir, m.trials["night"][2].StartedAt = "2", night
+	folder := filepath.Join(t.TempDir(), "sgtune.files")
+	h := web.New(m, web.Options{Evidence: folder})
+	path := "/studies/night/trials/2/files/server.log"
+	if w := get(t, h, path); w.Code != http.StatusNotFound {
+		t.Errorf("before: %d", w.Code)
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "night", "2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "night", "2", "server.log"), []byte("fired up\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w := get(t, h, path); w.Code != http.StatusOK || w.Body.String() != "fired up\n" {
+		t.Errorf("after: %d %s", w.Code, w.Body)
 	}
 }

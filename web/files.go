@@ -30,13 +30,26 @@ type fileLine struct {
 // filesShown bounds the list of a trial's files.
 const filesShown = 40
 
+// evidence opens the folder of all evidence.
+func (h *Handler) evidence() (*os.Root, error) {
+	if h.opts.Evidence == "" {
+		return nil, fs.ErrNotExist
+	}
+	return os.OpenRoot(h.opts.Evidence)
+}
+
 // openFile opens a file of a trial's evidence. The folder is a root: no name in a request or a row, and no
 // link on the disk, leads out of it.
 func (h *Handler) openFile(study string, t *trial.Trial, name string) (*os.File, fs.FileInfo, error) {
-	if h.opts.Evidence == nil || t.Dir == "" || name == "" || strings.HasPrefix(name, ".") || path.Base(name) != name || len(name) > longestValue {
+	if t.Dir == "" || name == "" || strings.HasPrefix(name, ".") || path.Base(name) != name || len(name) > longestValue {
 		return nil, nil, errNoFile
 	}
-	f, err := h.opts.Evidence.Open(path.Join(study, t.Dir, name))
+	root, err := h.evidence()
+	if err != nil {
+		return nil, nil, missing(err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	f, err := root.Open(path.Join(study, t.Dir, name))
 	if err != nil {
 		return nil, nil, missing(err)
 	}
@@ -61,10 +74,12 @@ func missing(err error) error {
 
 // filesOf lists the files of a trial's evidence; what cannot be read is no file.
 func (h *Handler) filesOf(study string, t *trial.Trial) []fileLine {
-	if h.opts.Evidence == nil || t.Dir == "" {
+	root, err := h.evidence()
+	if err != nil || t.Dir == "" {
 		return nil
 	}
-	entries, err := fs.ReadDir(h.opts.Evidence.FS(), path.Join(study, t.Dir))
+	defer func() { _ = root.Close() }() // nothing was written
+	entries, err := fs.ReadDir(root.FS(), path.Join(study, t.Dir))
 	if err != nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func newFixture(t testing.TB, studies ...string) *fixture {
 
 // handler serves the pages of the fixture.
 func (f *fixture) handler() *web.Handler {
-	return web.New(f.db, web.Options{DB: "sgtune.db", Evidence: f.root, Version: "v1"})
+	return web.New(f.db, web.Options{DB: "sgtune.db", Evidence: f.root.Name(), Version: "v1", Commands: f.db})
 }
 
 // study stores one study in the state of its name.

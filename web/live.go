@@ -1,30 +1,33 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"sgtune/tuner"
 )
 
-// heartbeat keeps proxies from closing a silent stream.
-const heartbeat = 15 * time.Second
+// Limits of streams.
+const (
+	heartbeat  = 15 * time.Second // keeps proxies from closing a silent stream
+	writeLimit = 10 * time.Second // a reader that takes longer over one message has gone
+)
 
-// events streams one message each time a study has changed since the revision the reader knows (after,
-// or Last-Event-ID when a browser reconnects). The page then loads itself again.
+// stream is an open stream of server-sent events.
+type stream struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+// events streams one message each time a study has changed since the state the reader knows (after, or Last-Event-ID when a browser
+// reconnects), and when its tuner falls silent or is heard again. The page then loads itself again.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.live <- struct{}{}:
-		defer func() { <-h.live }()
-	default:
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "Too many live pages are open. Close some, or load this page again by hand.", http.StatusServiceUnavailable)
-		return
-	}
 	name := r.URL.Query().Get("study")
-	if _, err := h.revision(r.Context(), name); err != nil {
+	if _, err := h.reader.Pulse(r.Context(), name); err != nil {
 		h.fail(w, r, err)
 		return
 	}
@@ -32,44 +35,59 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		known = id
 	}
-	seen, err := strconv.ParseInt(known, 10, 64)
-	if err != nil {
-		seen = -1
+	h.follow(w, r, func(s *stream) bool {
+		summary, err := h.reader.Pulse(r.Context(), name)
+		if err != nil {
+			return false // the browser connects again, and then it is told
+		}
+		now := stateID(summary, time.Now())
+		if now == known {
+			return true
+		}
+		known = now
+		return s.send("id: " + now + "\ndata: " + now + "\n\n")
+	})
+}
+
+// stateID names a state of a study's pages: its revision, and whether its tuner is silent.
+func stateID(s *tuner.Summary, now time.Time) string {
+	id := strconv.FormatInt(s.Revision, 10)
+	if s.Silent(now) {
+		id += "s"
 	}
-	out := http.NewResponseController(w)
-	if err := errors.Join(out.SetReadDeadline(time.Time{}), out.SetWriteDeadline(time.Time{})); err != nil { // a stream has no end
+	return id
+}
+
+// follow gives a reader a place among the streams and calls news at once and then every Poll, until it is false or the reader or the
+// server goes.
+func (h *Handler) follow(w http.ResponseWriter, r *http.Request, news func(s *stream) bool) {
+	select {
+	case h.live <- struct{}{}:
+		defer func() { <-h.live }()
+	default:
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, fmt.Sprintf("%d live pages are open, which is the most. Close some, or load this page again by hand.", maxLive), http.StatusServiceUnavailable)
+		return
+	}
+	s := &stream{w: w, out: http.NewResponseController(w)}
+	if err := errors.Join(s.out.SetReadDeadline(time.Time{}), s.out.SetWriteDeadline(time.Time{})); err != nil { // a stream has no end
 		h.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	if out.Flush() != nil { // the browser shows "live" from here on
+	if s.out.Flush() != nil { // the browser shows "live" from here on
 		return
 	}
-	h.stream(w, r, out, name, seen)
-}
-
-// stream writes until the reader or the server goes.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, out *http.ResponseController, name string, seen int64) {
-	poll, beat := time.NewTicker(h.opts.Poll), time.NewTicker(heartbeat)
+	poll, beat := time.NewTicker(h.opts.Poll), time.NewTicker(h.opts.Heartbeat)
 	defer poll.Stop()
 	defer beat.Stop()
-	for {
-		revision, err := h.revision(r.Context(), name)
-		if err != nil {
-			return // the browser connects again, and then it is told
-		}
-		if revision != seen {
-			seen = revision
-			if !send(w, out, fmt.Sprintf("id: %d\ndata: %d\n\n", revision, revision)) {
-				return
-			}
-		}
+	for news(s) {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-beat.C:
-			if !send(w, out, ": alive\n\n") {
+			if !s.send(": alive\n\n") {
 				return
 			}
 		case <-poll.C:
@@ -78,21 +96,17 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, out *http.Respo
 }
 
 // send writes one message with a deadline of its own: a reader that never reads must not hold us.
-func send(w http.ResponseWriter, out *http.ResponseController, message string) bool {
-	if out.SetWriteDeadline(time.Now().Add(10*time.Second)) != nil {
+func (s *stream) send(message string) bool {
+	if s.out.SetWriteDeadline(time.Now().Add(writeLimit)) != nil {
 		return false
 	}
-	if _, err := fmt.Fprint(w, message); err != nil {
+	if _, err := fmt.Fprint(s.w, message); err != nil {
 		return false
 	}
-	return out.Flush() == nil
+	return s.out.Flush() == nil
 }
 
-// revision is the change counter of a study.
-func (h *Handler) revision(ctx context.Context, name string) (int64, error) {
-	s, err := h.reader.Summary(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	return s.Revision, nil
+// wantsStream reports whether a request asks for server-sent events rather than a list.
+func wantsStream(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }

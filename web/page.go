@@ -6,10 +6,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -24,7 +26,8 @@ type page struct {
 	Simulated bool
 	Running   bool   // refresh without JavaScript, follow with it
 	Study     string // name, "" on pages of no study
-	Revision  int64
+	State     string // of the facts shown: a stream says when it is another one
+	Silent    string // since when nobody runs a study that is stored as running, "" while somebody does
 	JSON      string // where the facts of this page are as JSON
 	Scripts   []string
 	Database  string
@@ -43,25 +46,67 @@ func studyPage(r *tuner.Summary, title string, crumbs ...crumb) page {
 	if len(crumbs) == 0 {
 		first.Link = ""
 	}
-	return page{
-		Title: title, Crumbs: append([]crumb{first}, crumbs...), Host: r.Host, Simulated: r.Simulated, Study: r.Name, Revision: r.Revision,
+	now := time.Now()
+	p := page{
+		Title: title, Crumbs: append([]crumb{first}, crumbs...), Host: r.Host, Simulated: r.Simulated, Study: r.Name, State: stateID(r, now),
 		Running: r.State == tuner.StudyRunning, JSON: "/api/v1" + at,
 	}
+	if r.Silent(now) {
+		p.Silent = "tuner not heard since " + clock(r.Heard.At)
+	}
+	return p
 }
 
 // render executes a template into memory first, so that a failure is a clean 500.
 func (h *Handler) render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
-	p.Database, p.Version, p.Request = filepath.Base(h.opts.DB), h.opts.Version, requestID(r.Context())
-	p.JSON = orElse(p.JSON, "/api/v1/studies")
-	var b bytes.Buffer
-	if err := h.pages.ExecuteTemplate(&b, name, p); err != nil {
-		h.opts.Log.ErrorContext(r.Context(), "cannot render a page", "page", name, "request", p.Request, "error", err)
-		http.Error(w, "The page could not be made. The reason is in the log of sgtune, request "+p.Request+".", http.StatusInternalServerError)
+	text, err := h.made(r, name, p)
+	if err != nil {
+		http.Error(w, notMade(r), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the reader has gone; nothing is left to do
+	_, _ = w.Write(text) // the reader has gone; nothing is left to do
+}
+
+// renderFirst sends the first part of a page at once, to be read while the rest is made; false means that it could
+// not be made, which has been answered. renderRest has to follow.
+func (h *Handler) renderFirst(w http.ResponseWriter, r *http.Request, name string, p page) bool {
+	text, err := h.made(r, name, p)
+	if err != nil {
+		http.Error(w, notMade(r), http.StatusInternalServerError)
+		return false
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(text)                      // the reader has gone; the rest will not reach it either
+	_ = http.NewResponseController(w).Flush() // as above; what cannot flush sends all at the end
+	return true
+}
+
+// renderRest sends what follows renderFirst. The status has been sent: what cannot be made is a sentence on the page.
+func (h *Handler) renderRest(w http.ResponseWriter, r *http.Request, name string, p page) {
+	text, err := h.made(r, name, p)
+	if err != nil {
+		text = []byte("<p>" + template.HTMLEscapeString(notMade(r)) + "</p></main></body></html>")
+	}
+	_, _ = w.Write(text) // the reader has gone; nothing is left to do
+}
+
+// made is a template's text; a failure is told to the log.
+func (h *Handler) made(r *http.Request, name string, p page) ([]byte, error) {
+	p.Database, p.Version, p.Request = filepath.Base(h.opts.DB), h.opts.Version, requestID(r.Context())
+	p.JSON = orElse(p.JSON, "/api/v1/studies")
+	var b bytes.Buffer
+	err := h.pages.ExecuteTemplate(&b, name, p)
+	if err != nil {
+		h.opts.Log.ErrorContext(r.Context(), "cannot render a page", "page", name, "request", p.Request, "error", err)
+	}
+	return b.Bytes(), err
+}
+
+// notMade is what a reader is told of a page that failed.
+func notMade(r *http.Request) string {
+	return "The page could not be made. The reason is in the log of sgtune, request " + requestID(r.Context()) + "."
 }
 
 // Errors of requests that name something that is not there.
@@ -160,7 +205,7 @@ func (h *Handler) recoverer(next http.Handler) http.Handler {
 		defer func() {
 			if p := recover(); p != nil {
 				h.opts.Log.ErrorContext(r.Context(), "a page panicked", "path", cut(r.URL.Path, longestAsked), "request", requestID(r.Context()), "panic", p)
-				http.Error(w, "The page could not be made. The reason is in the log of sgtune, request "+requestID(r.Context())+".", http.StatusInternalServerError)
+				http.Error(w, notMade(r), http.StatusInternalServerError)
 			}
 		}()
 		next.ServeHTTP(w, r)

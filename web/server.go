@@ -7,8 +7,8 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -23,6 +23,7 @@ import (
 type Reader interface {
 	Rows
 	Lists
+	Journal
 }
 
 // Rows are the stored objects themselves.
@@ -38,21 +39,40 @@ type Rows interface {
 // Lists are what the store counts, sorts and cuts itself, so that a page costs the same at 10,000 trials as at 30.
 type Lists interface {
 	Summary(ctx context.Context, study string) (*tuner.Summary, error)
+	// Pulse is Summary's name, state, sign of life and revision alone: streams ask for it every second.
+	Pulse(ctx context.Context, study string) (*tuner.Summary, error)
 	Overview(ctx context.Context, study string) (*tuner.Overview, error)
 	TrialPage(ctx context.Context, study string, q tuner.TrialQuery) (page []*trial.Trial, total int, err error)
 }
 
+// Journal is what happened and what was asked for.
+type Journal interface {
+	// Happened is Events with ids.
+	Happened(ctx context.Context, study string, after int64, limit int) ([]tuner.Happened, error)
+	// Asked lists the newest commands, newest first.
+	Asked(ctx context.Context, study string, limit int) ([]tuner.Command, error)
+	// Tally counts the trials of all studies.
+	Tally(ctx context.Context) ([]tuner.Tally, error)
+}
+
 // Options are the settings of the pages; the zero value works on loopback.
 type Options struct {
-	Addr    string        // address asked for; a host name in it is one of our own names
-	Hosts   []string      // further names a browser may use for this machine
-	Token   string        // SGTUNE_TOKEN; with it every request needs it
-	DB      string        // database file as the user named it: commands carry it, pages show its last element
-	Version string        // of sgtune, for the footer
-	Poll    time.Duration // how often a live page's source is looked at, default 1 s
-	Log     *slog.Logger  // failures of requests, default none
+	Addr      string        // address asked for; a host name in it is one of our own names
+	Hosts     []string      // further names a browser may use for this machine
+	Token     string        // SGTUNE_TOKEN; with it every request needs it
+	DB        string        // database file as the user named it: commands carry it, pages show its last element
+	Version   string        // of sgtune, for the footer
+	Poll      time.Duration // how often a live page's source is looked at, default 1 s
+	Commands  Asker         // takes what people ask of a running study, nil = the pages only show
+	Heartbeat time.Duration // of a stream on which nothing happens, default 15 s
+	Log       *slog.Logger  // failures of requests, default none
 
-	Evidence *os.Root // the studies' evidence folders (sgtune.files beside the database), nil = none can be read
+	// Evidence is the folder of the studies' evidence (sgtune.files beside the database), out of which no name leads.
+	// The first trial makes it, so it may appear later; "" = none can be read.
+	Evidence string
+
+	// Draft reads the text of a new study and looks at no file; nil = tuner.ParseDraft.
+	Draft func(name string, source []byte) (*tuner.Study, error)
 }
 
 // Handler serves the pages.
@@ -65,6 +85,8 @@ type Handler struct {
 	live   chan struct{} // one place a live page
 	logs   logIndexes    // line numbers of the logs that were looked at
 	charts drawnStudies
+
+	checking sync.Mutex // one text of a new study at a time
 }
 
 //go:embed template/*.html static
@@ -77,6 +99,9 @@ const maxLive = 128
 func New(reader Reader, opts Options) *Handler {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
+	}
+	if opts.Heartbeat <= 0 {
+		opts.Heartbeat = heartbeat
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -108,11 +133,17 @@ func (h *Handler) router() http.Handler {
 		r.Get("/trials/{number}/files/{file}", h.file)
 		r.Get("/compare", h.compare)
 		r.Get("/export", h.export)
+		r.Get("/ask/{control}", h.askForm)
+		r.Post("/ask/{control}", h.ask)
+		r.Get("/report.html", h.report)
 	})
+	r.Get("/new", h.newStudy)
+	r.Post("/new", h.checkNew)
 	r.Get("/events", h.events)
 	r.Get("/api/v1/studies", h.apiStudies)
 	r.Get("/api/v1/studies/{id}", h.apiStudy)
 	r.Get("/api/v1/studies/{id}/trials", h.apiTrials)
+	r.Get("/api/v1/studies/{id}/events", h.apiEvents)
 	r.Get("/api/v1/studies/{id}/trials/{number}", h.apiTrial)
 	r.Get("/metrics", h.metrics)
 	h.chartRoutes(r)

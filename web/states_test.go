@@ -103,7 +103,7 @@ func TestWhatPagesSay(t *testing.T) {
 			[]string{
 				"gpu-box · SGLang 0.5.10 · ended", "CHANGE", "better by 14.2%", "Output 1,842 → 2,104 tok/s. 95% interval +11.6% to +16.9%, 5 launches each.",
 				"hicache-size", "not set", "48 GB per rank (384 GB host)", "mem-fraction-static", "0.85", "0.88", "2 other flags are the same",
-				"Margin", "2.0 GiB of GPU memory and 71 GB of host RAM free at the least", "nearest failure at mem-fraction-static 0.915", "host pools 384 GB", "Quality", "KV cache bfloat16, unchanged",
+				"Margin", "GPU memory free at the least 2.0 GiB", "nearest failure at mem-fraction-static 0.915", "host RAM free at the least 71 GB", "host pools 384 GB", "Quality", "KV cache bfloat16, unchanged",
 				"Wait", "TTFT p95 4.18 → 4.32 s, longer by", "Machine", "clean: GPU memory released, port free, nothing left behind", "Get the profile", "Compare with today",
 				"Next", "sgtune export better --db", "--format sh > launch.sh", "What failed and why", "3 of 16 trials failed", "GPU memory", "2 ×", "all at mem-fraction-static 0.915 or above", "not the configuration's fault", "refused", "56.0 GB",
 			},

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"sgtune/tuner"
 )
@@ -69,10 +70,13 @@ func (h *Handler) studies(w http.ResponseWriter, r *http.Request) {
 	b.Pages = newPager(known, len(all), studiesPerPage)
 	for i := range all[b.Pages.From:b.Pages.To] {
 		s := all[b.Pages.From+i]
-		first := Answers(&s.Record)[0]
+		first := answersNow(&s, time.Now())[0]
 		_, text := Headline(&s.Record)
-		if first.Act == ActRunning {
+		switch {
+		case first.Act == ActRunning:
 			text = h.soFar(r, &s)
+		case s.Silent(time.Now()):
+			text = first.Text
 		}
 		b.Lines = append(b.Lines, studyLine{Summary: s, Mark: actMarks[first.Act], Act: first.Act, Text: text, Alert: first.Alert})
 	}

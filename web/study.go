@@ -37,7 +37,7 @@ type studyBody struct {
 	Profile  int // trial whose profile is worth getting, -1 = none
 	Best     *trial.Trial
 	Events   []tuner.Event
-	Charts   *StudyCharts // nil where they could not be made
+	Charts   *StudyCharts // made after the rest was sent; nil where they could not be
 }
 
 // change is one flag that differs from what runs today; "" is a flag that is not set.
@@ -58,8 +58,16 @@ func (h *Handler) study(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := studyPage(summary, summary.Name)
+	p.Scripts = askScripts(p.Running)
 	p.Body = body
-	h.render(w, r, http.StatusOK, "study.html", p)
+	if !h.renderFirst(w, r, "study.html", p) {
+		return
+	}
+	// Charts are made of every trial, which takes seconds when nobody has asked for them before.
+	if body.Charts, err = h.studyCharts(r.Context(), summary.Name); err != nil {
+		h.opts.Log.WarnContext(r.Context(), "cannot draw the charts of a study", "study", summary.Name, "request", requestID(r.Context()), "error", err)
+	}
+	h.renderRest(w, r, "study-rest", p)
 }
 
 // summary is the study that a request's path names.
@@ -103,9 +111,6 @@ func (h *Handler) studyBody(r *http.Request, s *tuner.Summary) (*studyBody, erro
 		if !f.Innocent {
 			b.Blame += f.Count
 		}
-	}
-	if b.Charts, err = h.studyCharts(r.Context(), s.Name); err != nil { // the verdict stands without them
-		h.opts.Log.WarnContext(r.Context(), "cannot draw the charts of a study", "study", s.Name, "request", requestID(r.Context()), "error", err)
 	}
 	b.Line, b.Next = b.line(), b.next(h.opts.DB)
 	slices.Reverse(b.Events)
@@ -170,6 +175,8 @@ func (b *studyBody) next(db string) next {
 	switch {
 	case b.Alert != nil:
 		return next{"See what is held, and free what carries our marker:", "sgtune reclaim"}
+	case b.Live != nil && b.Live.Silent != "":
+		return next{"Continue it with the same study file; what runs on the host is cleaned up first:", "sgtune tune STUDY.yaml" + of}
 	case b.State == tuner.StudyRunning:
 		return next{"Follow it in a terminal:", "sgtune show " + name + of}
 	case v != nil && v.Answer == benchmark.AnswerBetter:

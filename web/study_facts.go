@@ -16,6 +16,7 @@ type fact struct{ Name, Text string }
 // launches are the trials a verdict rests on.
 type launches struct {
 	record   *tuner.Record
+	study    *tuner.Study // its study file, nil when it cannot be read
 	verdict  *tuner.Verdict
 	picked   *trial.Trial   // search trial of the candidate, nil when it is not stored
 	today    []*trial.Trial // confirmation launches of what runs today that count
@@ -23,7 +24,7 @@ type launches struct {
 }
 
 func newLaunches(r *tuner.Record, v *tuner.Verdict, picked *trial.Trial, confirms []*trial.Trial) *launches {
-	l := &launches{record: r, verdict: v, picked: picked}
+	l := &launches{record: r, study: tuner.StoredStudy(r), verdict: v, picked: picked}
 	today, proposed := tuner.Key(r.BaselineConfig), tuner.Key(v.Config)
 	for _, t := range confirms {
 		if t.State != trial.Complete || t.Void != "" || t.Value == nil {
@@ -74,7 +75,7 @@ func machineText(releases string) string {
 
 // margin is how near the limits the candidate ran.
 func (l *launches) margin(o *tuner.Overview) string {
-	var parts []string
+	var parts []string // GPU memory in GiB and then host memory in GB, never both in one clause
 	gpu, ram := int64(-1), int64(-1)
 	for _, t := range append([]*trial.Trial{l.picked}, l.proposed...) {
 		if t == nil {
@@ -83,11 +84,7 @@ func (l *launches) margin(o *tuner.Overview) string {
 		gpu, ram = lesser(gpu, t.LowWater), lesser(ram, t.MinRAM)
 	}
 	if gpu > 0 {
-		text := fmt.Sprintf("%.1f GiB of GPU memory", float64(gpu)/(1<<30))
-		if ram > 0 {
-			text += fmt.Sprintf(" and %s GB of host RAM", Number(float64(ram)/1e9))
-		}
-		parts = append(parts, text+" free at the least")
+		parts = append(parts, fmt.Sprintf("GPU memory free at the least %.1f GiB", float64(gpu)/(1<<30)))
 	}
 	for _, f := range o.Failures {
 		if f.Outcome == trial.GPUOOM && f.Lowest != nil {
@@ -95,8 +92,15 @@ func (l *launches) margin(o *tuner.Overview) string {
 			break
 		}
 	}
+	if ram > 0 {
+		parts = append(parts, fmt.Sprintf("host RAM free at the least %s GB", Number(float64(ram)/1e9)))
+	}
 	if l.picked != nil && l.picked.Memory.HostPoolGB > 0 {
-		parts = append(parts, fmt.Sprintf("host pools %s GB", Number(l.picked.Memory.HostPoolGB*float64(max(1, l.picked.Memory.TP)))))
+		text := "host pools " + Number(l.picked.Memory.HostPoolGB*float64(max(1, l.picked.Memory.TP)))
+		if l.study != nil && l.study.Host.RAMBudgetBytes > 0 {
+			text += " of " + Number(l.study.Host.RAMBudgetBytes/1e9)
+		}
+		parts = append(parts, text+" GB")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -131,6 +135,15 @@ func (l *launches) wait() string {
 	if len(from) == 0 || len(to) == 0 {
 		return ""
 	}
+	limit := ""
+	if l.study != nil && l.study.Objective.SLO.TTFTP95 > 0 {
+		limit = " (limit " + tuner.FormatDuration(l.study.Objective.SLO.TTFTP95) + ")"
+	}
+	return l.compared(from, to) + limit
+}
+
+// compared says whether the wait changed.
+func (l *launches) compared(from, to []float64) string {
 	text := fmt.Sprintf("TTFT p95 %s → %s s", Number(mean(from)/1e3), Number(mean(to)/1e3))
 	switch c := benchmark.Compare(from, to); c.Answer { // "better" is a larger value, and that is a longer wait
 	case benchmark.AnswerBetter:

@@ -13,11 +13,14 @@ import (
 
 // liveBox is what a running study shows in place of a verdict.
 type liveBox struct {
-	Trials  []liveTrial
-	Waiting string // in place of Trials between two of them
-	Best    string // "#17, +12.9%, not confirmed", "" before
-	BestAt  int
-	Plan    string // what still fits
+	Trials   []liveTrial
+	Waiting  string // in place of Trials between two of them
+	Best     string // "#17, +12.9%, not confirmed", "" before
+	BestAt   int
+	Plan     string // what still fits
+	Silent   string // nobody runs the study: since when, "" while somebody does
+	Asked    []askedLine
+	Controls bool // it can be asked to stop
 }
 
 // liveTrial is one trial that runs now.
@@ -38,7 +41,15 @@ type spent struct {
 const liveTrialsShown = 8
 
 func (h *Handler) liveBox(r *http.Request, s *tuner.Summary, b *studyBody) (*liveBox, error) {
-	live := &liveBox{Plan: plan(b.Events)}
+	live := &liveBox{Plan: plan(b.Events), Controls: h.opts.Commands != nil}
+	if s.Silent(time.Now()) {
+		live.Silent, live.Controls = silence(s), false
+	}
+	asked, err := h.reader.Asked(r.Context(), s.Name, askedShown)
+	if err != nil {
+		return nil, err
+	}
+	live.Asked = askedLines(s, asked)
 	for _, n := range b.Overview.Running {
 		if len(live.Trials) == liveTrialsShown {
 			break

@@ -35,6 +35,8 @@ type trialBody struct {
 	Learnt    bool // the search may learn from it
 	Simulated bool
 	Charts    *TrialCharts
+	Voidable  bool // a person may ask to make it void
+	Again     bool // and to launch its like
 	InLog     bool // the reader goes through the log: the charts are a link away
 }
 
@@ -63,6 +65,7 @@ func (h *Handler) trial(w http.ResponseWriter, r *http.Request) {
 	p := studyPage(summary, summary.Name+" trial "+strconv.Itoa(t.Number),
 		crumb{"trials", "/studies/" + url.PathEscape(summary.Name) + "/trials"}, crumb{Text: strconv.Itoa(t.Number)})
 	p.Running, p.Body = !t.State.Finished(), body
+	p.Scripts = askScripts(body.Voidable || body.Again)
 	p.JSON += "/trials/" + strconv.Itoa(t.Number)
 	h.render(w, r, http.StatusOK, "trial.html", p)
 }
@@ -87,6 +90,8 @@ func (h *Handler) trialBody(r *http.Request, s *tuner.Summary, t *trial.Trial) (
 		Free: freeAtLeast(t), Before: t.Number - 1, After: -1, Simulated: s.Simulated,
 		Learnt: t.State.Finished() && t.Void == "" && (t.State != trial.Failed || t.Verdict.Blames == trial.BlameYes),
 	}
+	b.Again = h.opts.Commands != nil && tuner.MayAsk(s, &tuner.Command{Kind: tuner.Enqueue}, nil, time.Now()) == nil
+	b.Voidable = h.opts.Commands != nil && tuner.MayAsk(s, &tuner.Command{Kind: tuner.VoidTrial, Trial: t.Number}, t, time.Now()) == nil
 	b.Sentence, b.Meaning = told(t, s.Objective)
 	for _, code := range t.Verdict.Advice {
 		if t.State == trial.Failed || t.Verdict.Outcome == trial.Degraded {
@@ -109,7 +114,7 @@ func (h *Handler) trialBody(r *http.Request, s *tuner.Summary, t *trial.Trial) (
 	}
 	b.Files = h.filesOf(s.Name, t)
 	if b.InLog = walksLog(r.URL.Query()); !b.InLog { // drawing reads much of the log
-		b.Charts = h.trialCharts(t)
+		b.Charts = h.trialCharts(s, t)
 	}
 	b.Log, err = h.openLog(r, s.Name, t)
 	if err != nil {

@@ -118,16 +118,21 @@ func newTrialRow(t *trial.Trial, s *tuner.Summary, base float64) trialRow {
 
 // baselineValue is the value of the newest baseline that has one, 0 without.
 func (h *Handler) baselineValue(r *http.Request, study string) (float64, error) {
-	o, err := h.reader.Overview(r.Context(), study)
-	if err != nil || o.Baseline == nil {
+	newest := tuner.TrialQuery{Role: trial.RoleBaseline, State: trial.Complete, Desc: true, Limit: baselinesAsked}
+	rows, _, err := h.reader.TrialPage(r.Context(), study, newest)
+	if err != nil {
 		return 0, err
 	}
-	t, err := h.reader.Trial(r.Context(), study, *o.Baseline)
-	if err != nil || t.Value == nil {
-		return 0, err
+	for _, t := range rows {
+		if t.Role == trial.RoleBaseline && t.Value != nil && t.Void == "" {
+			return *t.Value, nil
+		}
 	}
-	return *t.Value, nil
+	return 0, nil
 }
+
+// baselinesAsked is how many baselines are looked at: a void one is run again at most twice.
+const baselinesAsked = 4
 
 // fromForm is what the list understands of a query, each name once. The form's two fields of a knob become the
 // filter they mean: knob.NAME=RANGE.

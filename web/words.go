@@ -3,9 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"sgtune/sglang"
 	"sgtune/trial"
 	"sgtune/tuner"
+	"sgtune/web/chart"
 )
 
 // wording holds the functions of the templates.
@@ -29,30 +28,8 @@ func orElse(text, other string) string {
 	return text
 }
 
-// Number spells a figure with four significant digits and thousands separators: 2,104; 0.8512.
-func Number(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "–"
-	}
-	digits := 4
-	if v != 0 {
-		digits = max(0, 3-int(math.Floor(math.Log10(math.Abs(v)))))
-	}
-	text := strconv.FormatFloat(v, 'f', digits, 64)
-	whole, fraction, found := strings.Cut(text, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	sign := ""
-	if rest, negative := strings.CutPrefix(whole, "-"); negative {
-		sign, whole = "−", rest
-	}
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if found && fraction != "" {
-		whole += "." + fraction
-	}
-	return sign + whole
-}
+// Number spells a figure with four significant digits and thousands separators, as charts do: 2,104; 0.8512.
+func Number(v float64) string { return chart.Number(v) }
 
 // units are the words after a value of an objective.
 var units = map[string]string{

@@ -44,7 +44,7 @@ func newRootCommand(started *bool) *cobra.Command {
 	}
 	root.AddCommand(
 		newTuneCommand(), newInitCommand(), newCheckCommand(), newServeCommand(), newLsCommand(), newShowCommand(),
-		newExportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newSuggestCommand(), newBackupCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(), newContainCommand(), newGuardCommand(), newStayCommand(),
+		newExportCommand(), newReportCommand(), newReclaimCommand(), newDiagnoseCommand(), newPredictCommand(), newReplayCommand(), newCompareCommand(), newSuggestCommand(), newBackupCommand(), newVersionCommand(), newSimServerCommand(), newNVMLProbeCommand(), newContainCommand(), newGuardCommand(), newStayCommand(),
 	)
 	completeHelp(root)
 	return root

@@ -20,7 +20,8 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the web page over a database",
-		Long: "Serves the page over finished and running studies until it is interrupted. It starts and changes nothing.\n" +
+		Long: "Serves the page over finished and running studies until it is interrupted. It starts nothing; what a person asks of a\n" +
+			"running study (stop, void, launch) is stored, and the process that runs the study takes it.\n" +
 			"Other machines can reach it only where the environment variable SGTUNE_TOKEN holds a secret.",
 		Example: "  sgtune serve --db examples/sgtune.db\n" +
 			"  SGTUNE_TOKEN=... sgtune serve --web 0.0.0.0:8090 --web-host gpu-box",
@@ -33,13 +34,8 @@ func newServeCommand() *cobra.Command {
 				return err
 			}
 			defer func() { _ = db.Close() }() // nothing was written
-			evidence, err := openEvidence(path)
-			if err != nil {
-				return err
-			}
-			defer closeEvidence(evidence)
 			pages := web.New(db, web.Options{
-				Addr: addr, Hosts: hosts, Token: os.Getenv("SGTUNE_TOKEN"), DB: path, Evidence: evidence, Version: version(),
+				Addr: addr, Hosts: hosts, Token: os.Getenv("SGTUNE_TOKEN"), DB: path, Commands: askLater{path}, Evidence: evidenceFolder(path), Version: version(), Draft: readDraft,
 				Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
 			return servePages(ctx, cmd, addr, pages)
@@ -49,25 +45,6 @@ func newServeCommand() *cobra.Command {
 	cmd.Flags().StringVar(&addr, "web", web.DefaultAddr, "address of the page; the next free port is taken if it is in use")
 	cmd.Flags().StringSliceVar(&hosts, "web-host", nil, "further names a browser may use for this machine")
 	return cmd
-}
-
-// openEvidence opens the folder of a database's evidence, out of which no name leads; nil where there is none.
-func openEvidence(db string) (*os.Root, error) {
-	root, err := os.OpenRoot(evidenceFolder(db))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of logs beside %s: %w", db, err)
-	}
-	return root, nil
-}
-
-// closeEvidence closes what openEvidence opened; nothing was written.
-func closeEvidence(root *os.Root) {
-	if root != nil {
-		_ = root.Close()
-	}
 }
 
 // servePages says where the page is and serves it until ctx ends.

@@ -165,6 +165,7 @@ func (n *night) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = release() }()
+	defer n.beHeard(ctx)()
 	if record, err = n.record(ctx); err != nil { // who held the lease may have changed it
 		return err
 	}
@@ -278,22 +279,16 @@ func (n *night) servePages(ctx context.Context) (page string, stop func(), err e
 	if n.options.web == "off" {
 		return "", func() {}, nil
 	}
-	evidence, err := openEvidence(n.options.db)
-	if err != nil {
-		return "", nil, err
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	pages := web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db, Evidence: evidence})
+	pages := web.New(n.db, web.Options{Addr: n.options.web, Version: version(), Token: os.Getenv("SGTUNE_TOKEN"), DB: n.options.db, Commands: n.db, Evidence: evidenceFolder(n.options.db), Draft: readDraft})
 	addr, wait, err := web.Serve(ctx, n.options.web, pages)
 	if err != nil {
 		cancel()
-		closeEvidence(evidence)
 		return "", nil, err
 	}
 	return fmt.Sprintf("http://%s/studies/%s", addr, n.study.Name), func() {
 		cancel()
 		_ = wait()
-		closeEvidence(evidence)
 	}, nil
 }
 

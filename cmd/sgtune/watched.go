@@ -20,6 +20,8 @@ type watchedStore struct {
 	files string // evidence of the study
 }
 
+var _ tuner.HistoryReader = watchedStore{}
+
 // SaveTrial implements trial.Saver.
 func (w watchedStore) SaveTrial(ctx context.Context, t *trial.Trial) error {
 	if err := w.DB.SaveTrial(ctx, t); err != nil {

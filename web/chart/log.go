@@ -26,6 +26,23 @@ type Log interface {
 	Size() int64
 }
 
+// stampHead is how much of a log is searched for its first time.
+const stampHead = 64 << 10
+
+// firstStamp is the first time in a log, which a server prints as it is launched; zero without one.
+func firstStamp(log Log) time.Time {
+	lines := bufio.NewScanner(io.NewSectionReader(log, 0, min(log.Size(), stampHead)))
+	lines.Buffer(nil, stampHead+1)
+	for lines.Scan() {
+		if line := lines.Text(); len(line) > len(time.DateTime) && line[0] == '[' {
+			if at, err := time.Parse(time.DateTime, line[1:len(time.DateTime)+1]); err == nil {
+				return at
+			}
+		}
+	}
+	return time.Time{} // also where it cannot be read, which readLog says
+}
+
 // logPoint is what one batch line says. What it does not say is NaN.
 type logPoint struct {
 	at                             time.Time // server's clock, no zone

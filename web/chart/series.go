@@ -45,10 +45,11 @@ type Life struct {
 	Notes  []string // what is missing or left out, in words
 }
 
-// Evidence is what lies in a trial's folder, as far as charts read it. Each may be nil.
+// Evidence is what lies in a trial's folder, as far as charts read it. Log and Guard may be nil.
 type Evidence struct {
-	Log   Log    // of the server
-	Guard []byte // samples of the guard, a JSON object a line
+	Log       Log    // of the server
+	Guard     []byte // samples of the guard, a JSON object a line
+	Simulated bool   // the host is: its log's clock starts at the wall clock, the trial's at the study's own time
 }
 
 // TrialLife reads a trial's series from its row and its evidence.
@@ -63,7 +64,13 @@ func TrialLife(t *trial.Trial, e Evidence) *Life {
 		case part:
 			l.Notes = append(l.Notes, "The server's log is long: figures of the server are from evenly spread parts of it.")
 		}
-		l.server(points)
+		if len(points) > 0 {
+			shift := zoneOf(points[0].at, t.StartedAt)
+			if first := firstStamp(e.Log); e.Simulated && !first.IsZero() {
+				shift = first.Sub(t.StartedAt).Seconds()
+			}
+			l.server(points, shift)
+		}
 	} else {
 		l.Notes = append(l.Notes, "There is no server log, so no figure of the server.")
 	}
@@ -117,12 +124,8 @@ func (l *Life) load() {
 	l.add("in flight at the client", panelRequests, t, flight)
 }
 
-// server is what the server's batch lines say.
-func (l *Life) server(points []logPoint) {
-	if len(points) == 0 {
-		return
-	}
-	shift := zoneOf(points[0].at, l.Trial.StartedAt)
+// server is what the server's batch lines say; its log's clock is shift seconds ahead of the trial's.
+func (l *Life) server(points []logPoint, shift float64) {
 	if end := l.Trial.EndedAt; !end.IsZero() && points[len(points)-1].at.Sub(end).Seconds()-shift > 60 {
 		l.Notes = append(l.Notes, "The clock of the server's log does not go with the host's: its figures stand beside the others, not under them.")
 	}

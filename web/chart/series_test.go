@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -78,6 +79,28 @@ func TestTrialLife(t *testing.T) {
 	text, err := json.Marshal(life.Columns())
 	if err != nil || !strings.Contains(string(text), `"steps":[{"step":"launch","at_s":[-4,0]},{"step":"wait","at_s":[0,60]}]`) {
 		t.Errorf("%v %s", err, text)
+	}
+}
+
+// TestSimulatedLogClock gives a trial far into a simulated night the log of its server, whose clock began at the wall
+// clock of its launch: the server's figures lie where the client's do.
+func TestSimulatedLogClock(t *testing.T) {
+	t.Parallel()
+	one := oneTrial()
+	wall := one.StartedAt.Add(-5*time.Hour - 17*time.Minute)
+	start := "loading\n[" + wall.Add(time.Hour).Format(time.DateTime) + "] server_args=ServerArgs()\n"
+	text, err := io.ReadAll(logged(wall.Add(100*time.Second), 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := bytes.NewReader(append([]byte(start), text...))
+	for _, s := range chart.TrialLife(one, chart.Evidence{Log: log, Simulated: true}).Series {
+		if s.T[0] != 100 {
+			t.Errorf("%s begins at %g s", s.Name, s.T[0])
+		}
+	}
+	if s := chart.TrialLife(one, chart.Evidence{Log: log}).Series[2]; s.T[0] == 100 {
+		t.Errorf("%s of a real host was moved to its launch", s.Name) // its clock is right, it may only be another zone's
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Sizes of the best so far without JavaScript.
 const (
-	bestDrawn  = 80 // points at most
+	bestDrawn  = 80  // points at most
 	bestPlot   = 210 // pixels
 	bestTop    = 14
 	bestLeft   = 13 // percent

@@ -73,10 +73,10 @@ async function drawAll() {
   document.body.dataset.chartsDone = "";
 }
 
+// failed says in each chart's place why it is not drawn. A drawing, or a chart that was drawn before, stays below.
 function failed(status) {
   for (const figure of figures()) {
     const el = figure.querySelector(".plot");
-    if (el.querySelector(".drawing") || charts.has(figure.dataset.chart)) continue; // stands as it is
     const p = document.createElement("p");
     p.className = "failed";
     p.textContent = `Chart data did not load (${status}). `;
@@ -85,23 +85,23 @@ function failed(status) {
     again.textContent = "Retry";
     again.onclick = load;
     p.append(again);
-    el.replaceChildren(p);
+    if (el.querySelector(".drawing") || charts.has(figure.dataset.chart)) el.before(p);
+    else el.replaceChildren(p);
   }
 }
 
 async function load() {
+  let status = "no connection";
   try {
     const answer = await fetch(root.dataset.charts, { headers: { Accept: "application/json" } });
-    if (!answer.ok) {
-      failed(answer.status);
-      return;
-    }
-    use(await answer.json());
+    status = answer.ok ? "" : answer.status;
+    if (answer.ok) use(await answer.json());
   } catch {
-    failed("no connection");
-    return;
+    status ||= "the answer was cut off";
   }
-  await drawAll();
+  for (const p of root.querySelectorAll(".failed")) p.remove();
+  if (status) failed(status);
+  else await drawAll();
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (data) drawAll(); });

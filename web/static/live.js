@@ -12,6 +12,9 @@
   let said = 0;
   let busy = false;
   let again = false;
+  let source;
+  let known = main.dataset.revision;
+  let silent = main.dataset.silent; // nobody runs the study: the words say since when
 
   function state(name, text) {
     live.dataset.state = name;
@@ -41,6 +44,11 @@
     if (act && act.textContent !== before) say(act.textContent.replace(/\s+/g, " ").trim(), false);
   }
 
+  function connected() {
+    if (silent) state("silent", silent);
+    else state("live", "live");
+  }
+
   async function refresh() {
     if (busy) {
       again = true;
@@ -58,6 +66,8 @@
           return;
         }
         replace(next);
+        silent = next.querySelector("main[data-study]").dataset.silent;
+        connected();
         document.dispatchEvent(new CustomEvent("sgtune:change"));
       }
     } catch {
@@ -70,11 +80,18 @@
     }
   }
 
-  const source = new EventSource(`/events?study=${encodeURIComponent(main.dataset.study)}&after=${main.dataset.revision}`);
-  source.onopen = () => state("live", "live");
-  source.onerror = () => {
-    state("lost", `reconnecting, last update ${last.toLocaleTimeString()}`);
-    say("The connection was lost; reconnecting.", true);
-  };
-  source.onmessage = refresh;
+  function open() {
+    source = new EventSource(`/events?study=${encodeURIComponent(main.dataset.study)}&after=${known}`);
+    source.onopen = connected;
+    source.onerror = () => {
+      state("lost", `reconnecting, last update ${last.toLocaleTimeString()}`);
+      say("The connection was lost; reconnecting.", true);
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, 10000); // refused: the browser itself does not try again
+    };
+    source.onmessage = (event) => {
+      known = event.lastEventId;
+      refresh();
+    };
+  }
+  open();
 })();

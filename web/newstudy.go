@@ -1,0 +1,246 @@
+package web
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"sgtune/trial"
+	"sgtune/tuner"
+)
+
+// The page of a new study: text in, what check says of it out. It starts nothing, stores nothing and looks at no file.
+
+// newBody is what the page of a new study shows.
+type newBody struct {
+	Text    string
+	Numbers string   // of its lines, for the margin
+	Rows    int      // of the field
+	Masked  bool     // the text is a stored study's, whose secrets are masked
+	Starts  []choice // what one may start from
+	Checked checked
+}
+
+// checked is what is known of the text.
+type checked struct {
+	File     string // name to save it as
+	Mistakes []tuner.Mistake
+	Count    int // mistakes there are
+	More     int // of those, not shown
+	*tuner.Report
+	Host     string // what the host has, as far as it was ever asked
+	Stored   string // a study of this name is stored
+	Commands string
+}
+
+// Bounds of what the page takes.
+const (
+	mostForm      = 512 << 10 // bytes of a form: a study file has at most 128 kB, which may be three times as long in a form
+	mistakesShown = 50
+	startsShown   = 6    // stored studies to start from
+	historyRead   = 1000 // trials of a stored study that a plan is learnt from at each stroke
+)
+
+// startFile is the text that the page begins with.
+//
+//go:embed start.yaml
+var startFile string
+
+// newStudy shows the page, with the text of a stored study when asked (from=NAME).
+func (h *Handler) newStudy(w http.ResponseWriter, r *http.Request) {
+	text, masked := startFile, false
+	if from := r.URL.Query().Get("from"); from != "" {
+		record, err := h.reader.Study(r.Context(), from)
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		text, masked = record.Source, strings.Contains(record.Source, "***")
+	}
+	h.showNew(w, r, text, masked, false)
+}
+
+// checkNew answers the form: do=check shows the page with what was found, do=part only what was found, do=save the text
+// as a file.
+func (h *Handler) checkNew(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	if err := r.ParseForm(); err != nil {
+		status, text := http.StatusBadRequest, "The form could not be read. Open the page again and send it from there."
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+			status, text = http.StatusRequestEntityTooLarge, "The text is too long: a study file has at most 128 kB. Is this the workload?"
+		}
+		h.render(w, r, status, "error.html", page{
+			Title: http.StatusText(status), Body: errorBody{Text: text, Asked: "/new", Where: []crumb{{Text: "New study", Link: "/new"}}},
+		})
+		return
+	}
+	if !r.PostForm.Has("text") {
+		h.fail(w, r, misasked{"The form has no text. Open the page of a new study and send it from there."})
+		return
+	}
+	text := strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // forms end lines their own way
+	switch r.PostForm.Get("do") {
+	case "save":
+		h.saveNew(w, text)
+	case "part":
+		h.showNew(w, r, text, false, true)
+	default:
+		h.showNew(w, r, text, false, false)
+	}
+}
+
+// saveNew sends the text back as a file, right or not: it is its writer's.
+func (h *Handler) saveNew(w http.ResponseWriter, text string) {
+	name := "study"
+	if study, err := h.draft(text); err == nil {
+		name = study.Name
+	}
+	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(name)+".yaml"))
+	_, _ = w.Write([]byte(text)) // the reader has gone; nothing is left to do
+}
+
+func (h *Handler) showNew(w http.ResponseWriter, r *http.Request, text string, masked, part bool) {
+	found, err := h.check(r, text)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	if part {
+		h.render(w, r, http.StatusOK, "checked", page{Body: newBody{Checked: found}})
+		return
+	}
+	lines := strings.Count(text, "\n") + 1
+	var numbers strings.Builder
+	for i := range lines {
+		fmt.Fprintln(&numbers, i+1)
+	}
+	b := newBody{Text: text, Numbers: numbers.String(), Rows: max(lines+1, 12), Masked: masked, Checked: found}
+	if b.Starts, err = h.starts(r); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	h.render(w, r, http.StatusOK, "new.html", page{Title: "New study", Crumbs: []crumb{{Text: "new study"}}, Body: b})
+}
+
+// starts are the texts to begin with: the example, and the newest studies.
+func (h *Handler) starts(r *http.Request) ([]choice, error) {
+	all, err := h.reader.Studies(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	from := r.URL.Query().Get("from")
+	out := []choice{{Text: "the example", Link: "/new", Chosen: from == "" && r.Method != http.MethodPost}}
+	for _, s := range all {
+		if s.Source != "" && len(out) <= startsShown {
+			out = append(out, choice{Value: s.Name, Text: s.Name, Chosen: s.Name == from})
+		}
+	}
+	return out, nil
+}
+
+// draft reads a text as a study file.
+func (h *Handler) draft(text string) (*tuner.Study, error) {
+	read := h.opts.Draft
+	if read == nil {
+		read = tuner.ParseDraft
+	}
+	return read("study.yaml", []byte(text))
+}
+
+// check says what is known of a text. One text is checked at a time: a load generator may want the other cores.
+func (h *Handler) check(r *http.Request, text string) (checked, error) {
+	h.checking.Lock()
+	defer h.checking.Unlock()
+	if err := r.Context().Err(); err != nil { // typed over meanwhile
+		return checked{}, err
+	}
+	c := checked{File: "study.yaml"}
+	study, err := h.draft(text)
+	if err != nil {
+		if !errors.As(err, (*tuner.Problems)(&c.Mistakes)) {
+			c.Mistakes = []tuner.Mistake{{Text: err.Error()}}
+		}
+		c.Count = len(c.Mistakes)
+		c.More = max(0, c.Count-mistakesShown)
+		c.Mistakes = c.Mistakes[:c.Count-c.More]
+		return c, nil
+	}
+	c.File = study.Name + ".yaml"
+	db := " --db " + shellWord(h.opts.DB)
+	file := c.File
+	if strings.HasPrefix(file, "-") { // else it would be a flag
+		file = "./" + file
+	}
+	c.Commands = "sgtune check " + file + db + "\nsgtune tune " + file + db
+	history, err := h.storedOf(r, study.Name, &c)
+	if err != nil {
+		return c, err
+	}
+	now := time.Now()
+	if n := len(history); n > 0 && study.Host.Kind == tuner.HostSimulated && history[n-1].EndedAt.After(now) {
+		now = history[n-1].EndedAt // a simulated clock runs ahead
+	}
+	c.Report = tuner.CheckDraft(study, history, now)
+	c.Host, err = h.askedHost(r, study)
+	return c, err
+}
+
+// storedOf are the trials of the stored study of this name, nil where there is none.
+func (h *Handler) storedOf(r *http.Request, name string, c *checked) (tuner.History, error) {
+	s, err := h.reader.Summary(r.Context(), name)
+	switch {
+	case errors.Is(err, tuner.ErrNoStudy):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case s.Trials > historyRead:
+		c.Stored = fmt.Sprintf("A study of this name is stored, with %s: tune continues it. sgtune check says what is left of it.", counted(s.Trials, "trial", "trials"))
+		return nil, nil
+	}
+	c.Stored = fmt.Sprintf("A study of this name is stored, with %s: tune continues it. Another study: name begins anew.", counted(s.Trials, "trial", "trials"))
+	var history tuner.History
+	err = h.walk(r.Context(), name, func(t *trial.Trial) error {
+		history = append(history, t)
+		return nil
+	})
+	return history, err
+}
+
+// askedHost says what the newest study on the same host found there, "" where nobody has asked it.
+func (h *Handler) askedHost(r *http.Request, s *tuner.Study) (string, error) {
+	name := s.Host.Kind
+	switch s.Host.Kind {
+	case tuner.HostSimulated:
+		return fmt.Sprintf("SIMULATED %s, %s of host RAM, as the file says.", s.Host.Profile, size(int64(s.Host.RAMBytes))), nil
+	case tuner.HostSSH:
+		name += " " + s.Host.Address
+	case tuner.HostSlurm: // each job may get another node
+		return "", nil
+	}
+	all, err := h.reader.Studies(r.Context())
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(all, func(o tuner.Summary) bool { return o.Host == name && o.Machine != nil })
+	if at < 0 {
+		return "", nil
+	}
+	m := all[at].Machine
+	var parts []string
+	if len(m.GPUs) > 0 {
+		parts = append(parts, fmt.Sprintf("%s %s with %.0f GiB each", counted(len(m.GPUs), "GPU", "GPUs"), m.GPUs[0].Name, float64(m.GPUs[0].Total)/(1<<30)))
+	}
+	if m.MemTotal > 0 {
+		parts = append(parts, size(m.MemTotal)+" of host RAM")
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s has %s, as study %s saw it on %s. What is free now: sgtune check.",
+		m.Host, strings.Join(parts, " and "), all[at].Name, day(all[at].StartedAt)), nil
+}
