@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, minimal)
 	want := &tuner.Study{
-		Name: "s", ReadyTimeout: 25 * time.Minute, Quality: "bf16-only", Sampler: "physics", Seed: 1,
+		Name: "s", ReadyTimeout: 25 * time.Minute, Quality: "bf16-only", Sampler: "physics", Recover: "reclaim", Seed: 1,
 		Server:    sglang.Server{Command: []string{"python3", "-m", "sglang.launch_server"}, Model: "/models/m", Flags: sglang.Config{}, Env: map[string]string{}},
 		Baseline:  sglang.Config{},
 		Passed:    sglang.Config{"kv-cache-dtype": "bf16"},
@@ -154,7 +154,7 @@ func TestEverything(t *testing.T) {
 	s := mustParse(t, everything)
 	dir := filepath.Dir(s.Workload.File)
 	want := &tuner.Study{
-		Name: "kimi-overnight", ReadyTimeout: 20 * time.Minute, Port: 30000, Quality: "bf16-only", Confirm: 4, Sampler: "random", Seed: 42, Simulated: true,
+		Name: "kimi-overnight", ReadyTimeout: 20 * time.Minute, Port: 30000, Quality: "bf16-only", Confirm: 4, Sampler: "random", Recover: "reclaim", Seed: 42, Simulated: true,
 		Server: sglang.Server{
 			Command: []string{"python3", "-m", "sglang.launch_server", "--port", "{port}"}, Model: "/models/Kimi-K2.5",
 			Flags: sglang.Config{"tp-size": 8.0, "trust-remote-code": true, "cuda-graph-bs-decode": []any{1.0, 2.0, 4.0}},
