@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"sgtune/sglang"
 )
@@ -33,7 +34,7 @@ func (p *Plan) sortBox() {
 	}
 	b := &Box{Runtime: c.Runtime, Image: c.Image}
 	p.Box = b
-	if unknown(b.Image) || strings.HasPrefix(b.Image, "-") || strings.ContainsAny(b.Image, " \t\n") {
+	if unknown(b.Image) || strings.HasPrefix(b.Image, "-") || strings.ContainsFunc(b.Image, notInAName) {
 		p.warn("The image is %s in the source, which is known only when it runs: write it into server.container.image.", shorten(c.Image, 80))
 		b.Image = fillIn
 	}
@@ -148,3 +149,6 @@ func (p *Plan) serves() string {
 	}
 	return name
 }
+
+// notInAName reports whether no name of an image has the character.
+func notInAName(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
