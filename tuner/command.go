@@ -74,7 +74,7 @@ func (l *Loop) void(ctx context.Context, c *Command) error {
 		note.Text = fmt.Sprintf("trial %d cannot be made void: there is no such finished trial", c.Trial)
 		return l.event(ctx, note)
 	}
-	if err := l.markVoid(ctx, t.Number, reason); err != nil {
+	if err := l.Store.VoidTrial(ctx, l.Study.Name, t.Number, reason); err != nil {
 		return err
 	}
 	return l.event(ctx, note)
@@ -86,10 +86,7 @@ func (l *Loop) contaminated(ctx context.Context, t *trial.Trial, reason string) 
 		return nil
 	}
 	t.Void = reason
-	if err := l.Store.SaveTrial(context.WithoutCancel(ctx), t); err != nil {
-		return fmt.Errorf("mark trial %d void: %w", t.Number, err)
-	}
-	return nil
+	return l.Store.VoidTrial(context.WithoutCancel(ctx), l.Study.Name, t.Number, reason)
 }
 
 // enqueue stores a configuration a person wants to see launched as a waiting trial. Host safety

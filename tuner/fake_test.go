@@ -77,6 +77,19 @@ func (s *memStore) SaveTrial(_ context.Context, t *trial.Trial) error {
 	})
 }
 
+func (s *memStore) VoidTrial(_ context.Context, _ string, number int, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write(func() error {
+		row := s.rows[number]
+		if row == nil || !row.State.Finished() {
+			return fmt.Errorf("void trial %d: %w", number, tuner.ErrNoTrial)
+		}
+		row.Void = reason
+		return nil
+	})
+}
+
 func decode(row []byte) *trial.Trial {
 	t := &trial.Trial{}
 	if err := json.Unmarshal(row, t); err != nil {

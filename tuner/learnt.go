@@ -24,7 +24,7 @@ type Limit struct {
 }
 
 // Learn has the models look at a problem's history (StoredProblem's, of a stored study). All of it comes of one look,
-// which takes up to a second of CPU at 1,000 trials and a tenth at 30: whoever asks again keeps it (Lessons).
+// which takes up to a second of CPU at 1,000 trials and a tenth at 30.
 func Learn(p Problem) Learnt {
 	v, ok := reviewed(p)
 	if !ok {

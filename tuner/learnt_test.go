@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
-	"time"
-
-	"sgtune/sglang"
-	"sgtune/trial"
 )
 
 func TestLearn(t *testing.T) {
@@ -70,53 +66,6 @@ func TestCrossing(t *testing.T) {
 		if got := between(x, []float64{4, 2, 1, 0}, at); math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v: %v, want %v", at, got, want)
 		}
-	}
-}
-
-// What was learnt is kept until a trial ends or is void, and for each study by itself.
-func TestLessons(t *testing.T) {
-	t.Parallel()
-	p, _ := played()
-	h := History(p.History[:4])
-	text := `{"study": "a", "server": {"model": "m", "baseline": {"mem-fraction-static": 0.84}}, "workload": {"file": "w.jsonl"},
-		"space": {"mem-fraction-static": [0.80, 0.84, 0.88, 0.92], "hicache-size": [0, 16, 48]}}`
-	r := &Record{Name: "a", Source: text}
-	var l Lessons
-	first := l.Of(r, h, nil)
-	if first.Trials == 0 || first.Feasibility == nil {
-		t.Fatalf("nothing was learnt: %+v", first)
-	}
-	if again := l.Of(r, h, nil); again.Feasibility != first.Feasibility {
-		t.Error("the same history was learnt twice")
-	}
-	running := &trial.Trial{Number: 99, State: trial.Running, Config: sglang.Config{}}
-	if again := l.Of(r, append(h[:len(h):len(h)], running), nil); again.Feasibility != first.Feasibility {
-		t.Error("a trial that runs makes a difference")
-	}
-	other := *r
-	other.Name = "b"
-	if b := l.Of(&other, h, nil); b.Feasibility == first.Feasibility {
-		t.Error("two studies share what was learnt")
-	}
-	changed := func(change func(*trial.Trial)) History {
-		out := append(History{}, h...)
-		last := *out[len(out)-1]
-		change(&last)
-		out[len(out)-1] = &last
-		return out
-	}
-	for name, other := range map[string]History{
-		"one trial less":  h[:len(h)-1],
-		"a void trial":    changed(func(t *trial.Trial) { t.Void = "somebody else used the GPUs" }),
-		"another history": changed(func(t *trial.Trial) { t.EndedAt = t.EndedAt.Add(time.Minute) }),
-	} {
-		before := l.Of(r, h, nil)
-		if after := l.Of(r, other, nil); after.Feasibility == before.Feasibility {
-			t.Errorf("%s makes no difference", name)
-		}
-	}
-	if bad := l.Of(&Record{Name: "c", Source: "no: [study"}, h, nil); bad.Trials != 0 {
-		t.Errorf("learnt of a file that cannot be read: %+v", bad)
 	}
 }
 

@@ -26,20 +26,3 @@ func (l *Loop) history(ctx context.Context) (History, error) {
 	}
 	return trials, nil
 }
-
-// markVoid stores the void mark of a trial that ended. Its row is read again, since one of the history cannot be saved.
-func (l *Loop) markVoid(ctx context.Context, number int, reason string) error {
-	trials, err := l.Store.Trials(ctx, l.Study.Name)
-	if err != nil {
-		return fmt.Errorf("read the trials of %s: %w", l.Study.Name, err)
-	}
-	t := History(trials).Numbered(number)
-	if t == nil {
-		return fmt.Errorf("mark trial %d void: %w", number, ErrNoTrial)
-	}
-	t.Void = reason
-	if err := l.Store.SaveTrial(ctx, t); err != nil {
-		return fmt.Errorf("mark trial %d void: %w", number, err)
-	}
-	return nil
-}

@@ -165,7 +165,7 @@ func (l *Loop) sameServer(ctx context.Context, h History) error {
 	if odd == nil {
 		return nil
 	}
-	if err := l.markVoid(ctx, odd.Number, fmt.Sprintf("it ran on SGLang %s and the study on %s", odd.SGLang, was)); err != nil {
+	if err := l.Store.VoidTrial(ctx, l.Study.Name, odd.Number, fmt.Sprintf("it ran on SGLang %s and the study on %s", odd.SGLang, was)); err != nil {
 		return err
 	}
 	return tripped("SGLang was changed during the study: it was %s and is %s since trial %d, which is void; put %s back and run the study again, or use a new study name",

@@ -242,6 +242,8 @@ type Store interface {
 	trial.Saver
 	// Trials lists all trials of a study, oldest first.
 	Trials(ctx context.Context, study string) ([]*trial.Trial, error)
+	// VoidTrial marks a finished trial as contaminated: it is not ranked. Nothing else of it changes. ErrNoTrial when there is none.
+	VoidTrial(ctx context.Context, study string, number int, reason string) error
 	// SaveStudy inserts or updates the study's row.
 	SaveStudy(ctx context.Context, r *Record) error
 	// AddEvent appends an event.

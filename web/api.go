@@ -72,23 +72,12 @@ func (h *Handler) apiStudy(w http.ResponseWriter, r *http.Request) {
 
 // apiTrials is a page of trials: the same query as the list of trials takes.
 func (h *Handler) apiTrials(w http.ResponseWriter, r *http.Request) {
-	s, err := h.summary(r)
+	list, err := h.listed(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	query := fromForm(r.URL.Query())
-	q, err := trialQuery(query)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	page, total, err := h.page(r, s.Name, query, q)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	h.sendJSON(w, r, map[string]any{"total": total.Total, "page": total.Number, "pages": total.Last, "trials": page})
+	h.sendJSON(w, r, map[string]any{"total": list.pages.Total, "page": list.pages.Number, "pages": list.pages.Last, "trials": list.rows})
 }
 
 func (h *Handler) apiTrial(w http.ResponseWriter, r *http.Request) {

@@ -84,14 +84,7 @@ func (h *Handler) askForm(w http.ResponseWriter, r *http.Request) {
 
 // ask takes a form that was confirmed. Whoever sends the same form twice, or presses when somebody else just did, has asked once.
 func (h *Handler) ask(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
-	if err := r.ParseForm(); err != nil {
-		var big *http.MaxBytesError
-		status, text := http.StatusBadRequest, "This is not a form of this page."
-		if errors.As(err, &big) {
-			status, text = http.StatusRequestEntityTooLarge, "A form may have 64 kB. Ask for less at once."
-		}
-		h.render(w, r, status, "error.html", page{Title: http.StatusText(status), Body: errorBody{Text: text, Asked: cut(r.URL.Path, longestAsked), Where: []crumb{{Text: "All studies", Link: "/"}}}})
+	if !h.readForm(w, r, longestForm, "A form may have 64 kB. Ask for less at once.", crumb{Text: "All studies", Link: "/"}) {
 		return
 	}
 	form := r.PostForm

@@ -20,5 +20,5 @@
 // compare.go, export.go with profile.go, newstudy.go, report.go with report_markdown.go (a study as one file);
 // files.go and logview.go with logscan.go and logindex.go (a log of any size, a window at a time); charts*.go
 // (package chart); live.go (streams),
-// journal.go, api.go, metrics.go; ask.go and ask_words.go (what may be asked of a running study, and what that loses).
+// journal.go, api.go, metrics.go; form.go, ask.go and ask_words.go (what may be asked of a running study, and what that loses).
 package web

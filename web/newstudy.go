@@ -67,15 +67,7 @@ func (h *Handler) newStudy(w http.ResponseWriter, r *http.Request) {
 // checkNew answers the form: do=check shows the page with what was found, do=part only what was found, do=save the text
 // as a file.
 func (h *Handler) checkNew(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
-	if err := r.ParseForm(); err != nil {
-		status, text := http.StatusBadRequest, "The form could not be read. Open the page again and send it from there."
-		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-			status, text = http.StatusRequestEntityTooLarge, "The text is too long: a study file has at most 128 kB. Is this the workload?"
-		}
-		h.render(w, r, status, "error.html", page{
-			Title: http.StatusText(status), Body: errorBody{Text: text, Asked: "/new", Where: []crumb{{Text: "New study", Link: "/new"}}},
-		})
+	if !h.readForm(w, r, mostForm, "The text is too long: a study file has at most 128 kB. Is this the workload?", crumb{Text: "New study", Link: "/new"}) {
 		return
 	}
 	if !r.PostForm.Has("text") {

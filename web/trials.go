@@ -57,24 +57,13 @@ const (
 )
 
 func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
-	summary, err := h.summary(r)
+	list, err := h.listed(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	query := fromForm(r.URL.Query())
-	q, err := trialQuery(query)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	b := trialsBody{Summary: summary, Sort: query.Get("sort"), Form: trialForm{Outcome: query.Get("outcome")}}
-	rows, pages, err := h.page(r, summary.Name, query, q)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	b.Pages = pages
+	summary, query, rows := list.summary, list.query, list.rows
+	b := trialsBody{Summary: summary, Sort: query.Get("sort"), Form: trialForm{Outcome: query.Get("outcome")}, Pages: list.pages}
 	base, err := h.baselineValue(r, summary.Name)
 	if err != nil {
 		h.fail(w, r, err)
@@ -93,18 +82,34 @@ func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "trials.html", p)
 }
 
-// page reads the page of a list of trials that a query asks for.
-func (h *Handler) page(r *http.Request, study string, query url.Values, q tuner.TrialQuery) ([]*trial.Trial, pager, error) {
+// trialList is the page of a list of trials that a request asks for.
+type trialList struct {
+	summary *tuner.Summary
+	query   url.Values // as it was understood
+	rows    []*trial.Trial
+	pages   pager
+}
+
+// listed reads the page of a list of trials that a request asks for.
+func (h *Handler) listed(r *http.Request) (list trialList, err error) {
+	if list.summary, err = h.summary(r); err != nil {
+		return list, err
+	}
+	list.query = fromForm(r.URL.Query())
+	q, err := trialQuery(list.query)
+	if err != nil {
+		return list, err
+	}
 	counting := q
 	counting.Limit = 1
-	_, total, err := h.reader.TrialPage(r.Context(), study, counting)
+	_, total, err := h.reader.TrialPage(r.Context(), list.summary.Name, counting)
 	if err != nil {
-		return nil, pager{}, err
+		return list, err
 	}
-	p := newPager(query, total, trialsPerPage)
-	q.Offset, q.Limit = p.From, trialsPerPage
-	rows, _, err := h.reader.TrialPage(r.Context(), study, q)
-	return rows, p, err
+	list.pages = newPager(list.query, total, trialsPerPage)
+	q.Offset, q.Limit = list.pages.From, trialsPerPage
+	list.rows, _, err = h.reader.TrialPage(r.Context(), list.summary.Name, q)
+	return list, err
 }
 
 // newTrialRow is a trial as a line.

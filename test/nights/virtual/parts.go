@@ -74,6 +74,18 @@ func (m *memory) SaveTrial(_ context.Context, t *trial.Trial) error {
 	return nil
 }
 
+// VoidTrial implements tuner.Store.
+func (m *memory) VoidTrial(_ context.Context, _ string, number int, reason string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	row := m.rows[number]
+	if row == nil || !row.State.Finished() {
+		return fmt.Errorf("void trial %d: %w", number, tuner.ErrNoTrial)
+	}
+	row.Void = reason
+	return nil
+}
+
 // Trials implements tuner.Store.
 func (m *memory) Trials(context.Context, string) ([]*trial.Trial, error) {
 	m.mu.Lock()
