@@ -23,24 +23,48 @@ func (db *DB) Hear(ctx context.Context, study string, h tuner.Heard) error {
 
 // Pulse is Summary without what takes time to read and count: name, state, sign of life and revision.
 func (db *DB) Pulse(ctx context.Context, study string) (*tuner.Summary, error) {
-	s := &tuner.Summary{Record: tuner.Record{Name: study}}
-	err := db.read(ctx, "look at study "+study, func(tx *sql.Tx) error {
+	all, err := db.pulses(ctx, "look at study "+study, "WHERE name = ?", study)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("study %s: %w", study, tuner.ErrNoStudy)
+	}
+	return &all[0], nil
+}
+
+// Pulses is Pulse of every study, by name.
+func (db *DB) Pulses(ctx context.Context) ([]tuner.Summary, error) {
+	return db.pulses(ctx, "look at the studies", "ORDER BY name")
+}
+
+func (db *DB) pulses(ctx context.Context, op, tail string, args ...any) ([]tuner.Summary, error) {
+	var out []tuner.Summary
+	err := db.read(ctx, op, func(tx *sql.Tx) error {
 		heard, err := heardColumns(ctx, tx)
 		if err != nil {
 			return err
 		}
-		var d decoder
-		err = tx.QueryRowContext(ctx, "SELECT state, revision, "+heard+" FROM studies WHERE name = ?", study).
-			Scan(&s.State, &s.Revision, d.time(&s.Heard.At), d.time(&s.Heard.Since), &s.Heard.PID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("study %s: %w", study, tuner.ErrNoStudy)
-		}
+		rows, err := tx.QueryContext(ctx, "SELECT name, state, revision, "+heard+" FROM studies "+tail, args...)
 		if err != nil {
 			return err
 		}
-		return d.finish()
+		defer func() { _ = rows.Close() }() // rows.Err is asked below
+		for rows.Next() {
+			var d decoder
+			var s tuner.Summary
+			err := rows.Scan(&s.Name, &s.State, &s.Revision, d.time(&s.Heard.At), d.time(&s.Heard.Since), &s.Heard.PID)
+			if err == nil {
+				err = d.finish()
+			}
+			if err != nil {
+				return err
+			}
+			out = append(out, s)
+		}
+		return rows.Err()
 	})
-	return s, err
+	return out, err
 }
 
 // Arrive is Hear for a process that takes a study up. A stop that an earlier process did not take any more was meant for

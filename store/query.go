@@ -19,8 +19,11 @@ var sortColumns = map[string]string{
 	"tokens": "nullif(json_extract(memory_json, '$.Tokens'), 0)", "free": "nullif(json_extract(memory_json, '$.AfterGraphGiB'), 0)",
 }
 
+// listed is a trial without the seconds of its levels, which are nine tenths of it: no list shows them.
+var listed = form{report: "json_remove(report_json, '$.series')"}
+
 // TrialPage reads the trials that a query picks, in its order, and how many it picks in all. Only those of
-// the page are read whole.
+// the page are read, whole but for the series of their reports.
 func (db *DB) TrialPage(ctx context.Context, study string, q tuner.TrialQuery) (page []*trial.Trial, total int, err error) {
 	err = db.read(ctx, "read trials of "+study, func(tx *sql.Tx) error {
 		id, err := studyID(ctx, tx, study)
@@ -39,7 +42,7 @@ func (db *DB) TrialPage(ctx context.Context, study string, q tuner.TrialQuery) (
 		for _, n := range numbers {
 			keys = append(keys, n)
 		}
-		page, err = selectTrials(ctx, tx, study, "WHERE study_id = ? AND number IN (?"+strings.Repeat(", ?", len(numbers)-1)+")", keys...)
+		page, err = selectAs(ctx, tx, listed, study, "WHERE study_id = ? AND number IN (?"+strings.Repeat(", ?", len(numbers)-1)+")", keys...)
 		slices.SortFunc(page, func(a, b *trial.Trial) int { return slices.Index(numbers, a.Number) - slices.Index(numbers, b.Number) })
 		return err
 	})

@@ -112,7 +112,7 @@ func candidate(h History, baseline sglang.Config, out map[string]bool, s standin
 // words say why a trial leads, and how its value compares with what was expected of it.
 func (s standings) words(top, highest *trial.Trial) string {
 	if top == highest {
-		return fmt.Sprintf("trial %d has the highest value, %s", top.Number, s.objective.figure(*top.Value))
+		return fmt.Sprintf("trial %d has the highest value, %s", top.Number, s.amount(*top.Value))
 	}
 	text := fmt.Sprintf("by all that was measured %s is the better choice beside the highest value, %s", s.value(top), s.value(highest))
 	if a, b := s.of[Key(top.Config)], s.of[Key(highest.Config)]; a.Survive-b.Survive > 0.01 {
@@ -125,10 +125,13 @@ func (s standings) words(top, highest *trial.Trial) string {
 func (s standings) value(t *trial.Trial) string {
 	seen, expected := s.objective.figure(*t.Value), s.objective.figure(math.Exp(s.of[Key(t.Config)].Mean))
 	if seen == expected {
-		return fmt.Sprintf("trial %d (%s)", t.Number, seen)
+		return fmt.Sprintf("trial %d (%s)", t.Number, s.amount(*t.Value))
 	}
-	return fmt.Sprintf("trial %d (%s, expected %s)", t.Number, seen, expected)
+	return fmt.Sprintf("trial %d (%s, expected %s)", t.Number, s.amount(*t.Value), thousands(expected))
 }
+
+// amount is a value as a page shows it: "2,104 output tok/s".
+func (s standings) amount(v float64) string { return thousands(s.objective.Amount(v)) }
 
 // changes are the knobs in which a configuration differs from the baseline, sorted.
 func changes(baseline, c sglang.Config) []string {

@@ -53,7 +53,7 @@ budget: {trials: 6}
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
-	r := tuner.CheckDraft(s, nil, now)
+	r := tuner.CheckDraft(s, tuner.DraftFacts(s), nil, now)
 	var rules []string
 	for _, e := range r.Space.Excluded {
 		rules = append(rules, e.Rule)
@@ -75,7 +75,7 @@ budget: {trials: 6}
 		t.Fatalf("%d configurations are no large space", n)
 	}
 	s.Space = append(s.Space, tuner.Dimension{Kind: tuner.Numeric, Name: "max-running-requests", Values: []any{1.0, 2.0, 3.0}})
-	if r = tuner.CheckDraft(s, nil, now); r.Space.Exact {
+	if r = tuner.CheckDraft(s, tuner.DraftFacts(s), nil, now); r.Space.Exact {
 		t.Errorf("%d configurations were all looked at while somebody waits", r.Space.Configurations)
 	}
 }

@@ -23,6 +23,23 @@ type Limit struct {
 	MarginGiB *float64 `json:"margin_gib,omitempty"` // GPU memory that the recommended configuration leaves to the line, GiB; negative beyond it
 }
 
+// LookTrials is how many trials a look at a stored study learns from at most: its first and its newest. No night has as
+// many; more would take longer than a page may.
+const LookTrials = 1000
+
+// Look is Learn of a stored study, the same for `sgtune show` and the page: h are its trials by number, or its first and
+// its newest LookTrials - 1, and events its first. It is empty where the study's file cannot be understood any more.
+func Look(r *Record, h History, events []Event) Learnt {
+	if n := len(h); n > LookTrials {
+		h = append(h[:1:1], h[n-LookTrials+1:]...)
+	}
+	p, ok := StoredProblem(r, h, events)
+	if !ok {
+		return Learnt{}
+	}
+	return Learn(p)
+}
+
 // Learn has the models look at a problem's history (StoredProblem's, of a stored study). All of it comes of one look,
 // which takes up to a second of CPU at 1,000 trials and a tenth at 30.
 func Learn(p Problem) Learnt {

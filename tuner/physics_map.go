@@ -44,20 +44,8 @@ const (
 	mapRows    = 8     // host pools at most
 )
 
-// FeasibilityMap draws the map around a configuration of the space, the recommended one where at is nil.
-// ok is false when no start has shown its memory yet: there is nothing to draw.
-func FeasibilityMap(p Problem, at sglang.Config) (m Feasibility, ok bool) {
-	if p.Space.Size() == 0 {
-		return Feasibility{}, false
-	}
-	v, ok := reviewed(p)
-	if !ok {
-		return Feasibility{}, false
-	}
-	return v.feasibility(at)
-}
-
-// feasibility is FeasibilityMap by models that have learnt already.
+// feasibility draws the map around a configuration of the space, the recommended one where at is nil. ok is false when no
+// start has shown its memory yet: there is nothing to draw.
 func (v *view) feasibility(at sglang.Config) (m Feasibility, ok bool) {
 	p := v.problem
 	shown := func(t *trial.Trial) bool { return t.Memory.Tokens > 0 }

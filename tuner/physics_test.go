@@ -178,11 +178,11 @@ func TestPhysicsView(t *testing.T) {
 
 func TestImportances(t *testing.T) {
 	t.Parallel()
-	if got := Importances(codedProblem()); got != nil {
+	if got := Learn(codedProblem()).Importances; got != nil {
 		t.Errorf("before any trial: %+v", got)
 	}
 	p, _ := played()
-	got := Importances(p)
+	got := Learn(p).Importances
 	if len(got) != len(p.Space) {
 		t.Fatalf("%d knobs, want %d", len(got), len(p.Space))
 	}
@@ -199,16 +199,16 @@ func TestImportances(t *testing.T) {
 	}
 }
 
-func TestFeasibilityMap(t *testing.T) {
+func TestFeasibility(t *testing.T) {
 	t.Parallel()
 	p := codedProblem()
-	if _, ok := FeasibilityMap(p, nil); ok {
+	if Learn(p).Feasibility != nil {
 		t.Error("a map before any start")
 	}
 	p, _ = played()
 	p.Admit = HostRAM{Fixed: p.Flags, Budget: 200e9, Available: -1, Own: -1}.Check
-	m, ok := FeasibilityMap(p, nil)
-	if !ok {
+	m := Learn(p).Feasibility
+	if m == nil {
 		t.Fatal("no map")
 	}
 	if d := cmp.Diff([]float64{0.80, 0.84, 0.88, 0.92}, m.Fractions); d != "" {
@@ -240,8 +240,11 @@ func TestFeasibilityMap(t *testing.T) {
 		t.Error(err)
 	}
 	p.Space = p.Space[3:]
-	m, ok = FeasibilityMap(p, p.Baseline)
-	if !ok || len(m.HostPools) != 1 || len(m.Fractions) < 10 {
+	v, ok := reviewed(p)
+	if !ok {
+		t.Fatal("nothing was learnt")
+	}
+	if m, ok := v.feasibility(p.Baseline); !ok || len(m.HostPools) != 1 || len(m.Fractions) < 10 {
 		t.Errorf("memory is not searched: %v %v %v", ok, m.Fractions, m.HostPools)
 	}
 }

@@ -87,18 +87,8 @@ type Importance struct {
 	Best   any     `json:"best"`        // its best value there
 }
 
-// Importances are the knobs of a problem by what they matter, the most important first, as the
-// history shows them; nil before anything has a value. A knob whose 10th percentile is 0 may not
-// matter at all.
-func Importances(p Problem) []Importance {
-	v, ok := reviewed(p)
-	if !ok {
-		return nil
-	}
-	return v.importances()
-}
-
-// importances is Importances by models that have learnt already.
+// importances are the knobs of the space by what they matter, the most important first, as the history shows them; nil
+// before anything has a value. A knob whose 10th percentile is 0 may not matter at all.
 func (v *view) importances() []Importance {
 	var out []Importance
 	for _, i := range v.search.Importances() {

@@ -82,7 +82,7 @@ func TestChoiceSaysWholeClients(t *testing.T) {
 	t.Parallel()
 	tr := row(1, 120, sglang.Config{memFraction: 0.88}, 0)
 	of := map[string]estimate{Key(tr.Config): {Mean: math.Log(113.4)}}
-	for metric, want := range map[string]string{"concurrency": "trial 1 (120, expected 113)", "output_tok_s": "trial 1 (120, expected 113.4)"} {
+	for metric, want := range map[string]string{"concurrency": "trial 1 (120 clients, expected 113)", "output_tok_s": "trial 1 (120 output tok/s, expected 113.4)"} {
 		if got := (standings{of: of, objective: Objective{Metric: metric}}).value(tr); got != want {
 			t.Errorf("%s: %q, want %q", metric, got, want)
 		}

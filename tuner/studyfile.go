@@ -76,7 +76,7 @@ func parseStudy(file string, source []byte, dir string) (*Study, Problems) {
 func decode(d *decoder, source []byte) (*Study, Problems) {
 	root, problem := parseTree(source)
 	if problem != nil {
-		problem.File = d.file
+		problem.File, problem.Unread = d.file, true
 		return nil, Problems{*problem}
 	}
 	d.study, d.knobs, d.flags = defaults(), map[string]*node{}, map[string]field{}

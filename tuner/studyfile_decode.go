@@ -66,6 +66,12 @@ func (d *decoder) keys(n *node, where string, handlers map[string]handler) map[s
 			h(f)
 			continue
 		}
+		if section := belongs[f.name]; where == "" && section != "" {
+			top, _, _ := strings.Cut(section, ".")
+			seen[top] = true // its place is the mistake, not that the section is missing
+			d.at(f.line, f.col, "unknown key %s; it goes under %s: write %s", quote(f.name), quote(section), quote(path(section, f.name)))
+			continue
+		}
 		if s := closest(f.name, sortedNames(handlers)); s != "" {
 			seen[s] = true // the typo is the mistake, not that the key is missing
 			d.at(f.line, f.col, "unknown key %s; did you mean `%s`?", quote(path(where, f.name)), s)
@@ -74,6 +80,13 @@ func (d *decoder) keys(n *node, where string, handlers map[string]handler) map[s
 		d.at(f.line, f.col, "unknown key %s; remove it; known keys: %s", quote(path(where, f.name)), names(handlers))
 	}
 	return seen
+}
+
+// belongs are keys that are easily written at the top of a file, with the section they are part of.
+var belongs = map[string]string{
+	"notify": "finish", "launch": "finish", "trials": "budget", "wall": "budget", "until": "budget", "model": "server", "command": "server", "flags": "server",
+	"baseline": "server", "env": "server", "container": "server", "ready_timeout": "server", "file": "workload", "load": "workload", "concurrency": "workload.load",
+	"ram_budget": "host", "profile": "host", "window": "measure", "canary": "measure", "fill": "measure",
 }
 
 func path(where, name string) string {

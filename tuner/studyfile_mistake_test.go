@@ -11,6 +11,8 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, file, want string }{
 		{"unknown key", with("bugdet: {trials: 3}\n"), "s.yaml:4:1: unknown key `bugdet`; did you mean `budget`?"},
 		{"unknown key far from all", with("zzzzzz: 3\n"), "s.yaml:4:1: unknown key `zzzzzz`; remove it; known keys: after, before,"},
+		{"key of a section", with("notify: [./notify.sh]\n"), "s.yaml:4:1: unknown key `notify`; it goes under `finish`: write `finish.notify`"},
+		{"key of a section that is missing", "model: m\nspace: {hicache-size: [0]}\nworkload: {file: prompts.jsonl}\n", "s.yaml:1:1: unknown key `model`; it goes under `server`: write `server.model`"},
 		{"unknown nested key", with("measure: {windw: 3s}\n"), "s.yaml:4:11: unknown key `measure.windw`; did you mean `window`?"},
 		{"second budget", with("budget: {trials: 3}\nbudget: {wall: 9h}\n"), "s.yaml:5:1: `budget` is given twice, first on line 4; keep one of them"},
 		{"negative budget", with("budget: {trials: -3}\n"), "s.yaml:4:18: `budget.trials` is negative"},

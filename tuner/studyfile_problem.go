@@ -13,6 +13,7 @@ type Mistake struct {
 	File      string
 	Line, Col int
 	Text      string // what is wrong; what to do
+	Unread    bool   // nothing of the file was understood: it is the only mistake
 }
 
 // maxProblem is the longest line a problem prints, in bytes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"sgtune/benchmark"
@@ -63,6 +64,35 @@ func Headline(r *tuner.Record) (act, text string) {
 		return first.Act, fmt.Sprintf("%s (%s)", first.Text, interval)
 	}
 	return first.Act, first.Text
+}
+
+// AnswersNow are a study's answers at a moment: one whose tuner is gone has stopped, whatever is stored of it.
+func AnswersNow(s *tuner.Summary, now time.Time) []Answer {
+	if s.Silent(now) {
+		return []Answer{{Act: ActStopped, Text: silence(s, now), Lines: sentences(goesOn)}}
+	}
+	return Answers(&s.Record)
+}
+
+// HeadlineNow is Headline of AnswersNow.
+func HeadlineNow(s *tuner.Summary, now time.Time) (act, text string) {
+	if s.Silent(now) {
+		return ActStopped, silence(s, now)
+	}
+	return Headline(&s.Record)
+}
+
+// silence says since when nobody runs a study that is stored as running.
+func silence(s *tuner.Summary, now time.Time) string {
+	return fmt.Sprintf("the tuner (process %d) has not been heard from since %s", s.Heard.PID, lastHeard(s, now))
+}
+
+// lastHeard is when a study's tuner was heard last; a time of day could be another day's after half a day.
+func lastHeard(s *tuner.Summary, now time.Time) string {
+	if now.Sub(s.Heard.At) > 12*time.Hour {
+		return day(s.Heard.At)
+	}
+	return clock(s.Heard.At)
 }
 
 const (

@@ -38,13 +38,11 @@ func (h *Handler) apiStudies(w http.ResponseWriter, r *http.Request) {
 }
 
 func newAPIStudy(s *tuner.Summary) apiStudy {
-	_, text := Headline(&s.Record)
-	if now := time.Now(); s.Silent(now) {
-		text = answersNow(s, now)[0].Text
-	}
+	now := time.Now()
+	_, text := HeadlineNow(s, now)
 	return apiStudy{
 		Study: s.Name, State: s.State, Simulated: s.Simulated, Host: s.Host, Verdict: s.Verdict, Text: text,
-		Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, HeardAt: s.Heard.At, Silent: s.Silent(time.Now()),
+		Trials: s.Trials, Finished: s.Finished, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, HeardAt: s.Heard.At, Silent: s.Silent(now),
 	}
 }
 
@@ -67,17 +65,7 @@ func (h *Handler) apiStudy(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	h.sendJSON(w, r, apiStudyPage{apiStudy: newAPIStudy(s), Answers: answersNow(s, time.Now()), Releases: s.Releases, Overview: o})
-}
-
-// apiTrials is a page of trials: the same query as the list of trials takes.
-func (h *Handler) apiTrials(w http.ResponseWriter, r *http.Request) {
-	list, err := h.listed(r)
-	if err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	h.sendJSON(w, r, map[string]any{"total": list.pages.Total, "page": list.pages.Number, "pages": list.pages.Last, "trials": list.rows})
+	h.sendJSON(w, r, apiStudyPage{apiStudy: newAPIStudy(s), Answers: AnswersNow(s, time.Now()), Releases: s.Releases, Overview: o})
 }
 
 func (h *Handler) apiTrial(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -91,19 +90,6 @@ func askedLines(s *tuner.Summary, commands []tuner.Command) []askedLine {
 		out = append(out, l)
 	}
 	return out
-}
-
-// silence says since when nobody runs a study that is stored as running.
-func silence(s *tuner.Summary) string {
-	return fmt.Sprintf("the tuner (process %d) has not been heard from since %s", s.Heard.PID, clock(s.Heard.At))
-}
-
-// answersNow are a study's answers, for one whose tuner is gone that it stopped.
-func answersNow(s *tuner.Summary, now time.Time) []Answer {
-	if s.Silent(now) {
-		return []Answer{{Act: ActStopped, Text: silence(s), Lines: sentences(goesOn)}}
-	}
-	return Answers(&s.Record)
 }
 
 // configLines spells a configuration for a person to edit: a flag and its value a line.

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -52,8 +53,8 @@ type drawn struct {
 	running  bool // the study was, then
 	figures  []chart.Figure
 	packed   []byte // columns as JSON, compressed
-	finished int
-	matter   []tuner.Importance // as of so many finished trials
+	learnt   lesson
+	matter   []tuner.Importance // of learnt
 }
 
 // drawnStudies keeps the charts of the studies looked at last: building them reads every trial.
@@ -100,8 +101,8 @@ func (h *Handler) drawn(ctx context.Context, name string) (*drawn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drawn{revision: now.Revision, at: time.Now(), running: data.Record.State == tuner.StudyRunning, finished: data.Finished()}
-	if old != nil && old.finished == d.finished {
+	d := &drawn{revision: now.Revision, at: time.Now(), running: data.Record.State == tuner.StudyRunning, learnt: newLesson(data)}
+	if old != nil && old.learnt == d.learnt {
 		d.matter = old.matter
 	} else if d.matter, err = h.matter(ctx, data); err != nil {
 		return nil, err
@@ -115,6 +116,19 @@ func (h *Handler) drawn(ctx context.Context, name string) (*drawn, error) {
 	}
 	h.charts.known[name] = d
 	return d, nil
+}
+
+// lesson counts what the models learn from, which only grows: while it is the same, so is what they say.
+type lesson struct{ finished, void int }
+
+func newLesson(d *chart.Data) lesson {
+	l := lesson{finished: d.Finished()}
+	for i := range d.Rows {
+		if d.Rows[i].Void {
+			l.void++
+		}
+	}
+	return l
 }
 
 // packed are columns as compressed JSON.
@@ -150,20 +164,22 @@ func (h *Handler) chartData(ctx context.Context, name string) (*chart.Data, erro
 	return chart.Collect(record, events, func(visit func(*trial.Trial) error) error { return h.walk(ctx, name, visit) })
 }
 
-// matter asks the models what matters. They need trials whole, so these are read again: the baseline and the newest.
+// matter asks the models what matters, as `sgtune show` does: of the first trial and the newest. They need more of a trial
+// than charts do, so these are read again.
 func (h *Handler) matter(ctx context.Context, d *chart.Data) ([]tuner.Importance, error) {
-	var history []*trial.Trial
-	for i := range d.Rows {
-		if i > 0 && i < len(d.Rows)-chart.ModelTrials {
-			continue
-		}
-		t, err := h.reader.Trial(ctx, d.Record.Name, d.Rows[i].Number)
-		if err != nil {
-			return nil, err
-		}
-		history = append(history, t)
+	history, _, err := h.reader.TrialPage(ctx, d.Record.Name, tuner.TrialQuery{Desc: true, Limit: tuner.LookTrials - 1})
+	if err != nil {
+		return nil, err
 	}
-	return chart.Importances(d.Record, history, d.Events), nil
+	first, _, err := h.reader.TrialPage(ctx, d.Record.Name, tuner.TrialQuery{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(history)
+	if len(first) > 0 && len(history) > 0 && first[0].Number < history[0].Number {
+		history = append(first, history...)
+	}
+	return tuner.Look(d.Record, history, d.Events[:min(len(d.Events), chartEvents)]).Importances, nil
 }
 
 func (h *Handler) walk(ctx context.Context, name string, visit func(*trial.Trial) error) error {

@@ -8,6 +8,7 @@ import (
 
 	"sgtune/store"
 	"sgtune/test/webbed"
+	"sgtune/tuner"
 	"sgtune/web"
 )
 
@@ -31,12 +32,18 @@ func TestChartsFitThePage(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close() })
-			if err := webbed.Fill(t.Context(), db, webbed.Make("night", tt.trials, 7)); err != nil {
+			name := strings.Repeat("a-long-name.", 10)
+			if err := webbed.Fill(t.Context(), db, webbed.Make(name, tt.trials, 7)); err != nil {
 				t.Fatal(err)
 			}
+			for range 40 {
+				if err := db.AddEvent(t.Context(), name, tuner.Event{At: night, Kind: "plan", Trial: new(int), Text: strings.Repeat("a long event & more ", 100)}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			h := web.New(db, web.Options{DB: "sgtune.db"})
-			page := get(t, h, "/studies/night").Body.String()
-			if n := len(page); n > 60_000 {
+			page := get(t, h, "/studies/"+name).Body.String()
+			if n := len(page); n > most {
 				t.Errorf("%d bytes of HTML", n)
 			}
 			if n := strings.Count(page, "<") - strings.Count(page, "</"); n > 2500 {
@@ -50,7 +57,7 @@ func TestChartsFitThePage(t *testing.T) {
 			if strings.Contains(page, " style=") || strings.Contains(page, "<script>") {
 				t.Error("the page has a style attribute or an inline script")
 			}
-			w := get(t, h, "/api/v1/studies/night/charts", gzipped)
+			w := get(t, h, "/api/v1/studies/"+name+"/charts", gzipped)
 			if n := w.Body.Len(); w.Code != http.StatusOK || n > tt.json {
 				t.Errorf("status %d, %d bytes of compressed data, want at most %d", w.Code, n, tt.json)
 			}

@@ -17,8 +17,10 @@
 // Reading order: server.go (Reader, New, routes), security.go (who may ask), serve.go (the listener), page.go (what
 // all pages share, error pages), static.go (embedded files); answer.go, mark.go and words.go (the words); then one
 // file per page: studies.go, study.go with study_facts.go, study_live.go and failures.go, trials.go, trial.go,
-// compare.go, export.go with profile.go, newstudy.go, report.go with report_markdown.go (a study as one file);
+// compare.go, export.go with profile.go, newstudy.go with newstudy_form.go (its text as a form), newstudy_change.go (what
+// a changed form asks for), newstudy_yaml.go and newstudy_write.go (places of the text, and a change of one),
+// report.go with report_markdown.go (a study as one file);
 // files.go and logview.go with logscan.go and logindex.go (a log of any size, a window at a time); charts*.go
-// (package chart); live.go (streams),
-// journal.go, api.go, metrics.go; form.go, ask.go and ask_words.go (what may be asked of a running study, and what that loses).
+// (package chart); live.go (streams), journal.go, api.go with api_trials.go, metrics.go; form.go, ask.go and
+// ask_words.go (what may be asked of a running study, and what that loses).
 package web

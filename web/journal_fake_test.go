@@ -24,6 +24,9 @@ func (m *memory) Pulse(ctx context.Context, name string) (*tuner.Summary, error)
 	return m.Summary(ctx, name)
 }
 
+// Pulses implements web.Lists.
+func (m *memory) Pulses(ctx context.Context) ([]tuner.Summary, error) { return m.Studies(ctx) }
+
 // Asked implements web.Journal.
 func (m *memory) Asked(context.Context, string, int) ([]tuner.Command, error) { return nil, m.broken }
 

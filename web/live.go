@@ -1,9 +1,13 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,11 +27,11 @@ type stream struct {
 	out *http.ResponseController
 }
 
-// events streams one message each time a study has changed since the state the reader knows (after, or Last-Event-ID when a browser
-// reconnects), and when its tuner falls silent or is heard again. The page then loads itself again.
+// events streams one message each time a study (study, all of them without it) has changed since the state the reader knows (after, or
+// Last-Event-ID when a browser reconnects), and when its tuner falls silent or is heard again. The page then loads itself again.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("study")
-	if _, err := h.reader.Pulse(r.Context(), name); err != nil {
+	if _, err := h.stateNow(r.Context(), name); err != nil {
 		h.fail(w, r, err)
 		return
 	}
@@ -36,17 +40,41 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		known = id
 	}
 	h.follow(w, r, func(s *stream) bool {
-		summary, err := h.reader.Pulse(r.Context(), name)
+		now, err := h.stateNow(r.Context(), name)
 		if err != nil {
 			return false // the browser connects again, and then it is told
 		}
-		now := stateID(summary, time.Now())
 		if now == known {
 			return true
 		}
 		known = now
 		return s.send("id: " + now + "\ndata: " + now + "\n\n")
 	})
+}
+
+// stateNow names the state of a study's pages, or of the list of studies where study is "".
+func (h *Handler) stateNow(ctx context.Context, study string) (string, error) {
+	if study == "" {
+		all, err := h.reader.Pulses(ctx)
+		return listID(all, time.Now()), err
+	}
+	s, err := h.reader.Pulse(ctx, study)
+	if err != nil {
+		return "", err
+	}
+	return stateID(s, time.Now()), nil
+}
+
+// listID names a state of the list of studies: which there are, and the state of each.
+func listID(all []tuner.Summary, now time.Time) string {
+	var states []string
+	for i := range all {
+		states = append(states, all[i].Name+" "+stateID(&all[i], now))
+	}
+	slices.Sort(states)
+	sum := fnv.New64a()
+	_, _ = io.WriteString(sum, strings.Join(states, "\n")) // never fails
+	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
 // stateID names a state of a study's pages: its revision, and whether its tuner is silent.

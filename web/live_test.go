@@ -214,6 +214,43 @@ func TestStreamSilence(t *testing.T) {
 	}
 }
 
+// TestStreamOfAllStudies tells the list of studies when any of them changes, comes or falls silent.
+func TestStreamOfAllStudies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "running", "better")
+	hear := func(at time.Time) error {
+		return f.db.Hear(t.Context(), "running", tuner.Heard{At: at, Since: at, PID: 1})
+	}
+	if err := hear(time.Now().Add(time.Hour)); err != nil { // however slow this test is
+		t.Fatal(err)
+	}
+	text := get(t, f.handler(), "/").Body.String()
+	_, state, found := strings.Cut(text, `data-study="" data-revision="`)
+	state, _, _ = strings.Cut(state, `"`)
+	if !found || !strings.Contains(text, "/live.js") {
+		t.Fatalf("the list follows nothing: %.1000s", text)
+	}
+	addr, _ := start(t, web.New(f.db, web.Options{Poll: 5 * time.Millisecond}))
+	stream, _ := listen(t, t.Context(), addr, "/events?study=&after="+state, "")
+	seen := map[string]bool{state: true}
+	for name, change := range map[string]func() error{
+		"an event": func() error { return f.db.AddEvent(t.Context(), "better", tuner.Event{Kind: "plan", Text: "news"}) },
+		"a new study": func() error {
+			return f.db.SaveStudy(t.Context(), &tuner.Record{Name: "new", State: tuner.StudyRunning})
+		},
+		"silence": func() error { return hear(time.Now().Add(-time.Hour)) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		id := stream.next().id
+		if seen[id] {
+			t.Errorf("%s: told %q again", name, id)
+		}
+		seen[id] = true
+	}
+}
+
 // TestEventsList is the list of events for who does not stream.
 func TestEventsList(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func studyPage(r *tuner.Summary, title string, crumbs ...crumb) page {
 		Running: r.State == tuner.StudyRunning, JSON: "/api/v1" + at,
 	}
 	if r.Silent(now) {
-		p.Silent = "tuner not heard since " + clock(r.Heard.At)
+		p.Silent = "tuner not heard since " + lastHeard(r, now)
 	}
 	return p
 }

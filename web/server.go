@@ -41,6 +41,8 @@ type Lists interface {
 	Summary(ctx context.Context, study string) (*tuner.Summary, error)
 	// Pulse is Summary's name, state, sign of life and revision alone: streams ask for it every second.
 	Pulse(ctx context.Context, study string) (*tuner.Summary, error)
+	// Pulses is Pulse of every study.
+	Pulses(ctx context.Context) ([]tuner.Summary, error)
 	Overview(ctx context.Context, study string) (*tuner.Overview, error)
 	TrialPage(ctx context.Context, study string, q tuner.TrialQuery) (page []*trial.Trial, total int, err error)
 }
@@ -123,7 +125,8 @@ func New(reader Reader, opts Options) *Handler {
 // router says which page answers which address.
 func (h *Handler) router() http.Handler {
 	r := chi.NewRouter()
-	r.Use(secureHeaders, withRequestID, h.recoverer, h.checkHost, checkOrigin, h.checkToken, middleware.GetHead)
+	r.Use(secureHeaders, withRequestID, h.recoverer, h.checkHost, checkOrigin, h.checkToken, middleware.GetHead,
+		middleware.Compress(5, "text/html", "text/css", "text/javascript"))
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, errNoPage) })
 	r.Get("/", h.studies)
 	r.Route("/studies/{id}", func(r chi.Router) {
@@ -150,6 +153,9 @@ func (h *Handler) router() http.Handler {
 	r.Get("/login", h.loginForm)
 	r.Post("/login", h.login)
 	r.Get("/static/{hash}/*", h.hashed)
+	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) { // asked for beside a log, which names no icon
+		http.Redirect(w, r, fmt.Sprintf("/static/%s/icon.svg", h.hash), http.StatusFound)
+	})
 	return r
 }
 

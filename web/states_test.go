@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sgtune/web"
 )
 
 var (
@@ -164,7 +166,7 @@ func TestManyTrials(t *testing.T) {
 		"/studies/better": "better by 14.2%", "/studies/better/trials": "1 to 50 shown", "/studies/better/trials?page=2": fmt.Sprintf("trials/%d\"", last-50),
 		"/studies/better/trials?sort=-tok_s&page=10": fmt.Sprintf("page 10 of %d", pages), "/studies/better/trials?page=999999": fmt.Sprintf("page %d of %[1]d", pages),
 		"/studies/better/trials?page=-1": fmt.Sprintf("page 1 of %d", pages), "/studies/better/trials?knob.mem-fraction-static=0.88": "1 to 50 shown",
-		fmt.Sprintf("/studies/better/trials/%d", last): fmt.Sprintf("Trial %d ", last), fmt.Sprintf("/studies/better/compare?t=0,%d", last): fmt.Sprintf("#%d", last), "/": strings.Replace(fmt.Sprint(total), "000", ",000", 1),
+		fmt.Sprintf("/studies/better/trials/%d", last): fmt.Sprintf("Trial %d ", last), fmt.Sprintf("/studies/better/compare?t=0,%d", last): fmt.Sprintf("#%d", last), "/": web.Number(float64(total)),
 	} {
 		w := get(t, h, path)
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || w.Body.Len() > most {

@@ -10,8 +10,11 @@ import (
 	"sgtune/tuner"
 )
 
-// studiesPerPage is how many studies a page of the list holds.
-const studiesPerPage = 50
+// How many studies a page of the list holds, and how many bytes of HTML the answer of each may take.
+const (
+	studiesPerPage = 50
+	lineRoom       = 320
+)
 
 // studyLine is one row of the list.
 type studyLine struct {
@@ -56,7 +59,8 @@ func (h *Handler) studies(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, misasked{"state is one of running, complete, stopped."})
 		return
 	}
-	p := page{Title: "Studies"}
+	now := time.Now()
+	p := page{Title: "Studies", State: listID(all, now)} // what follows may be newer, never older
 	for _, s := range all {
 		p.Running = p.Running || s.State == tuner.StudyRunning
 	}
@@ -70,15 +74,12 @@ func (h *Handler) studies(w http.ResponseWriter, r *http.Request) {
 	b.Pages = newPager(known, len(all), studiesPerPage)
 	for i := range all[b.Pages.From:b.Pages.To] {
 		s := all[b.Pages.From+i]
-		first := answersNow(&s, time.Now())[0]
-		_, text := Headline(&s.Record)
-		switch {
-		case first.Act == ActRunning:
+		first := AnswersNow(&s, now)[0]
+		_, text := HeadlineNow(&s, now)
+		if first.Act == ActRunning {
 			text = h.soFar(r, &s)
-		case s.Silent(time.Now()):
-			text = first.Text
 		}
-		b.Lines = append(b.Lines, studyLine{Summary: s, Mark: actMarks[first.Act], Act: first.Act, Text: text, Alert: first.Alert})
+		b.Lines = append(b.Lines, studyLine{Summary: s, Mark: actMarks[first.Act], Act: first.Act, Text: cutHTML(text, lineRoom), Alert: first.Alert})
 	}
 	p.Simulated = len(b.Lines) > 0 && !slices.ContainsFunc(b.Lines, func(l studyLine) bool { return !l.Simulated }) // else each says so itself
 	p.Body = b

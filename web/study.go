@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,9 @@ import (
 
 // Rows shown at once.
 const (
-	eventsShown   = 30
-	confirmsShown = 60 // launches of a confirmation that facts are taken from: there are at most a dozen a side
+	eventsShown   = 20
+	eventText     = 160 // bytes of each; the whole is in the API
+	confirmsShown = 60  // launches of a confirmation that facts are taken from: there are at most a dozen a side
 )
 
 // studyBody is what the study page shows.
@@ -52,12 +54,16 @@ func (h *Handler) study(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
+	if number := r.URL.Query().Get("t"); number != "" { // as tables name a trial: they have hundreds of links
+		http.Redirect(w, r, "/studies/"+url.PathEscape(summary.Name)+"/trials/"+url.PathEscape(number), http.StatusSeeOther)
+		return
+	}
+	p := studyPage(summary, summary.Name) // its state, too: a tuner that falls silent meanwhile is another one, of which the stream tells
 	body, err := h.studyBody(r, summary)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	p := studyPage(summary, summary.Name)
 	p.Scripts = askScripts(p.Running)
 	p.Body = body
 	if !h.renderFirst(w, r, "study.html", p) {
@@ -114,6 +120,9 @@ func (h *Handler) studyBody(r *http.Request, s *tuner.Summary) (*studyBody, erro
 	}
 	b.Line, b.Next = b.line(), b.next(h.opts.DB)
 	slices.Reverse(b.Events)
+	for i := range b.Events {
+		b.Events[i].Text = cut(b.Events[i].Text, eventText)
+	}
 	return b, nil
 }
 

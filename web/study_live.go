@@ -42,8 +42,8 @@ const liveTrialsShown = 8
 
 func (h *Handler) liveBox(r *http.Request, s *tuner.Summary, b *studyBody) (*liveBox, error) {
 	live := &liveBox{Plan: plan(b.Events), Controls: h.opts.Commands != nil}
-	if s.Silent(time.Now()) {
-		live.Silent, live.Controls = silence(s), false
+	if now := time.Now(); s.Silent(now) {
+		live.Silent, live.Controls = silence(s, now), false
 	}
 	asked, err := h.reader.Asked(r.Context(), s.Name, askedShown)
 	if err != nil {

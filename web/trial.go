@@ -67,7 +67,23 @@ func (h *Handler) trial(w http.ResponseWriter, r *http.Request) {
 	p.Running, p.Body = !t.State.Finished(), body
 	p.Scripts = askScripts(body.Voidable || body.Again)
 	p.JSON += "/trials/" + strconv.Itoa(t.Number)
-	h.render(w, r, http.StatusOK, "trial.html", p)
+	if !h.renderFirst(w, r, "trial.html", p) {
+		return
+	}
+	h.readLog(r, summary, body) // much of it, where it is long
+	h.renderRest(w, r, "trial-rest", p)
+}
+
+// readLog fills in what is taken from a trial's log.
+func (h *Handler) readLog(r *http.Request, s *tuner.Summary, b *trialBody) {
+	if !b.InLog {
+		b.Charts = h.trialCharts(s, b.Trial)
+	}
+	log, err := h.openLog(r, s.Name, b.Trial)
+	if err != nil {
+		b.LogError = logProblem(err)
+	}
+	b.Log = log
 }
 
 // trialOf is the trial that a request's path names, with its study.
@@ -108,18 +124,14 @@ func (h *Handler) trialBody(r *http.Request, s *tuner.Summary, t *trial.Trial) (
 	if err != nil {
 		return nil, err
 	}
-	b.Gain = newTrialRow(t, s, base).Gain
+	if gain := gainOf(t, base); gain != nil {
+		b.Gain = Percent(*gain)
+	}
 	for _, l := range t.Levels {
 		b.Levels = append(b.Levels, newLevelRow(l, t.Best))
 	}
 	b.Files = h.filesOf(s.Name, t)
-	if b.InLog = walksLog(r.URL.Query()); !b.InLog { // drawing reads much of the log
-		b.Charts = h.trialCharts(s, t)
-	}
-	b.Log, err = h.openLog(r, s.Name, t)
-	if err != nil {
-		b.LogError = logProblem(err)
-	}
+	b.InLog = walksLog(r.URL.Query())
 	return b, nil
 }
 

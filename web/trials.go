@@ -1,11 +1,14 @@
 package web
 
 import (
+	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"sgtune/sglang"
 	"sgtune/trial"
@@ -18,7 +21,7 @@ const trialsPerPage = 50
 // trialsBody is what the list of trials shows.
 type trialsBody struct {
 	*tuner.Summary
-	Rows     []trialRow
+	Rows     []listRow
 	Pages    pager
 	Columns  []column
 	Filters  []filterText // what is left out, each with a link that lifts it
@@ -28,13 +31,29 @@ type trialsBody struct {
 	Form     trialForm
 }
 
-// trialRow is one line of the list.
+// trialRow is one line of a list.
 type trialRow struct {
 	*trial.Trial
 	Mark    Mark
 	Gain    string   // against the baseline, "" for itself and without a value
 	Changes []change // against the baseline
 }
+
+// listRow is a line of the page's list, whose texts have a bound: a page of them stays small whatever is in its trials.
+type listRow struct {
+	trialRow
+	VoidWhy string
+	Flags   string // what differs from the baseline
+	Figures string // what a narrow window has no columns for
+	KVUse   string // of the level of the value
+	Took    string
+}
+
+// Bytes of HTML that the texts of one row may take, and of the text of one flag. The trial's own page has them in full.
+const (
+	rowRoom  = 340
+	flagRoom = 60
+)
 
 // column is a head of the list that sorts by it.
 type column struct {
@@ -54,6 +73,8 @@ type trialForm struct{ Outcome, Knob, Range string }
 const (
 	mostKnobFilters = 8
 	longestValue    = 200
+	longestQuery    = 450 // as a link repeats it: the page has some twenty of them
+	mostKnobNames   = 40
 )
 
 func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +91,7 @@ func (h *Handler) trials(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, t := range rows {
-		b.Rows = append(b.Rows, newTrialRow(t, summary, base))
+		b.Rows = append(b.Rows, newListRow(newTrialRow(t, summary, base)))
 	}
 	b.Columns, b.Filters, b.Outcomes, b.Knobs = columns(query), filters(query), outcomeChoices(query), knobNames(summary, rows)
 	p := studyPage(summary, summary.Name+" trials", crumb{Text: "trials"})
@@ -115,10 +136,84 @@ func (h *Handler) listed(r *http.Request) (list trialList, err error) {
 // newTrialRow is a trial as a line.
 func newTrialRow(t *trial.Trial, s *tuner.Summary, base float64) trialRow {
 	row := trialRow{Trial: t, Mark: markOf(t), Changes: changes(s.BaselineConfig, t.Config, ranks(s.Server.Flags))}
-	if t.Value != nil && base > 0 && t.Role != trial.RoleBaseline {
-		row.Gain = Percent(*t.Value/base - 1)
+	if gain := gainOf(t, base); gain != nil {
+		row.Gain = Percent(*gain)
 	}
 	return row
+}
+
+// gainOf is the relative difference of a trial's value to the baseline's, nil for a baseline and without a value.
+func gainOf(t *trial.Trial, base float64) *float64 {
+	if t.Value == nil || base <= 0 || t.Role == trial.RoleBaseline {
+		return nil
+	}
+	gain := *t.Value/base - 1
+	return &gain
+}
+
+func newListRow(t trialRow) listRow {
+	row := listRow{trialRow: t, VoidWhy: cutHTML(t.Void, rowRoom/3)}
+	row.Flags = flagsText(t.Changes, rowRoom-len(template.HTMLEscapeString(row.VoidWhy)))
+	var figures []string
+	add := func(known bool, text string) {
+		if known {
+			figures = append(figures, text)
+		}
+	}
+	add(t.Best > 0, counted(t.Best, "client", "clients"))
+	add(t.MaxRunning > 0, Number(t.MaxRunning)+" at once")
+	add(t.Memory.Tokens > 0, Number(float64(t.Memory.Tokens))+" KV tokens")
+	if use := kvUse(t.Trial); use != nil {
+		row.KVUse = fmt.Sprintf("%.0f%%", 100**use)
+		add(true, "KV use "+row.KVUse)
+	}
+	add(t.Memory.AfterGraphGiB != 0, Number(t.Memory.AfterGraphGiB)+" GiB free after graphs")
+	add(t.Memory.HostPoolGB != 0, "host pool "+Number(t.Memory.HostPoolGB)+" GB")
+	if !t.StartedAt.IsZero() && !t.EndedAt.IsZero() {
+		row.Took = tuner.FormatDuration(t.EndedAt.Sub(t.StartedAt))
+		add(true, "took "+row.Took)
+	}
+	row.Figures = strings.Join(figures, ", ")
+	return row
+}
+
+// kvUse is how full the KV cache was at most at the load level of a trial's value, 0 to 1; nil where nobody read it.
+func kvUse(t *trial.Trial) *float64 {
+	for _, l := range t.Levels {
+		if l.Concurrency == t.Best && l.Report != nil && l.Report.Server != nil {
+			return l.Report.Server.TokenUsageMax
+		}
+	}
+	return nil
+}
+
+// flagsText lists flags with their values as far as there is room, and counts those that are left.
+func flagsText(all []change, room int) string {
+	var out []string
+	used := 0
+	for i, c := range all {
+		text := cutHTML(c.Flag+" "+c.New, flagRoom)
+		if used += len(template.HTMLEscapeString(text)) + len(", "); used > room {
+			return strings.Join(append(out, fmt.Sprintf("%d more", len(all)-i)), ", ")
+		}
+		out = append(out, text)
+	}
+	return orElse(strings.Join(out, ", "), "as today")
+}
+
+// cutHTML keeps the beginning of a text that takes at most so many bytes as HTML.
+func cutHTML(text string, most int) string {
+	if len(text) <= most && len(template.HTMLEscapeString(text)) <= most {
+		return text
+	}
+	end, used := 0, len("…")
+	for i, c := range text {
+		if used += len(template.HTMLEscapeString(string(c))); used > most {
+			break
+		}
+		end = i + utf8.RuneLen(c)
+	}
+	return strings.ToValidUTF8(text[:min(end, len(text))], "") + "…"
 }
 
 // baselineValue is the value of the newest baseline that has one, 0 without.
@@ -158,6 +253,9 @@ func fromForm(query url.Values) url.Values {
 // trialQuery is what the query of an address asks for.
 func trialQuery(query url.Values) (tuner.TrialQuery, error) {
 	q := tuner.TrialQuery{Desc: true} // the newest first
+	if len(query.Encode()) > longestQuery {
+		return q, misasked{fmt.Sprintf("That is too long: at most %d characters of filters.", longestQuery)}
+	}
 	if sort := query.Get("sort"); sort != "" {
 		name, desc := strings.CutPrefix(sort, "-")
 		if name == "tok_s" {
@@ -244,15 +342,15 @@ func columns(query url.Values) []column {
 		number, more bool
 	}{
 		{"Trial", "number", false, false},
-		{"Outcome", "outcome", false, false},
+		{"Outcome, flags changed", "outcome", false, false},
 		{"Value", "value", true, false},
 		{"Gain", "", true, false},
 		{"Clients", "clients", true, true},
 		{"Running at once", "", true, true},
 		{"KV tokens", "tokens", true, true},
+		{"KV use", "", true, true},
 		{"GPU free after graphs", "free", true, true},
 		{"Host pool", "", true, true},
-		{"Flags changed", "", false, true},
 		{"Took", "took", true, true},
 	}
 	current, desc := strings.CutPrefix(query.Get("sort"), "-")
@@ -327,5 +425,6 @@ func knobNames(s *tuner.Summary, rows []*trial.Trial) []string {
 	for _, t := range rows {
 		all = sglang.Merge(all, t.Config)
 	}
-	return all.Names()
+	names := all.Names()
+	return names[:min(len(names), mostKnobNames)]
 }

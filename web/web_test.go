@@ -86,8 +86,6 @@ func (m *memory) touch() {
 	m.studies[0].Revision++
 }
 
-const nasty = `<script>alert(1)</script></textarea>`
-
 // sample holds a running simulated study and a finished real one.
 func sample() *memory {
 	value, better := 1842.4, 2104.0

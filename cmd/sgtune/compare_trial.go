@@ -34,10 +34,11 @@ func trialSide(ctx context.Context, db *store.DB, o trialOperand) (*side, *tuner
 			o.study = all[0].Name
 		}
 	}
-	r, err := findStudy(ctx, db, o.study)
+	study, err := findStudy(ctx, db, o.study)
 	if err != nil {
 		return nil, nil, err
 	}
+	r := &study.Record
 	trials, err := db.Trials(ctx, r.Name)
 	if err != nil {
 		return nil, nil, err

@@ -60,11 +60,11 @@ func findProfile(ctx context.Context, db *store.DB, study, number string) (expor
 	if err != nil {
 		return export.Profile{}, err
 	}
-	t, err := pickTrial(ctx, db, r, number)
+	t, err := pickTrial(ctx, db, &r.Record, number)
 	if err != nil {
 		return export.Profile{}, err
 	}
-	p, err := web.NewProfile(r, t)
+	p, err := web.NewProfile(&r.Record, t)
 	if err != nil {
 		return export.Profile{}, failf(exitFailed, "%s", err)
 	}

@@ -57,15 +57,24 @@ func list(out io.Writer, all []tuner.Summary) error {
 	}
 	w := newTable(out)
 	row(w, "STATE", "STUDY", "TRIALS", "HOST", "ENDED", "VERDICT")
+	now := time.Now()
 	for _, s := range all {
-		act, text := web.Headline(&s.Record)
+		act, text := web.HeadlineNow(&s, now)
 		name := s.Name
 		if s.Simulated {
 			name += " (SIMULATED)"
 		}
-		row(w, string(s.State), name, fmt.Sprint(s.Finished), s.Host, day(s.EndedAt), act+": "+text)
+		row(w, stateNow(&s, now), name, fmt.Sprint(s.Finished), s.Host, day(s.EndedAt), act+": "+text)
 	}
 	return w.Flush()
+}
+
+// stateNow is how a study stands, in a word: one that is stored as running and whose tuner is gone has stopped.
+func stateNow(s *tuner.Summary, now time.Time) string {
+	if s.Silent(now) {
+		return string(tuner.StudyStopped)
+	}
+	return string(s.State)
 }
 
 func listJSON(out io.Writer, all []tuner.Summary) error {
@@ -73,6 +82,7 @@ func listJSON(out io.Writer, all []tuner.Summary) error {
 		Study     string           `json:"study"`
 		Simulated bool             `json:"simulated"`
 		State     tuner.StudyState `json:"state"`
+		Silent    bool             `json:"tuner_silent,omitempty"` // stored as running, and nobody runs it
 		Host      string           `json:"host"`
 		Trials    int              `json:"trials"`
 		Finished  int              `json:"finished"`
@@ -80,7 +90,7 @@ func listJSON(out io.Writer, all []tuner.Summary) error {
 	}
 	lines := make([]line, len(all))
 	for i, s := range all {
-		lines[i] = line{s.Name, s.Simulated, s.State, s.Host, s.Trials, s.Finished, showVerdict(s.Verdict)}
+		lines[i] = line{s.Name, s.Simulated, s.State, s.Silent(time.Now()), s.Host, s.Trials, s.Finished, showVerdict(s.Verdict)}
 	}
 	return printJSON(out, map[string]any{"studies": lines})
 }
@@ -95,10 +105,10 @@ func openForReading(ctx context.Context, path string) (*store.DB, error) {
 }
 
 // findStudy reads one study; for an unknown name the error lists those there are.
-func findStudy(ctx context.Context, db *store.DB, name string) (*tuner.Record, error) {
-	record, err := db.Study(ctx, name)
+func findStudy(ctx context.Context, db *store.DB, name string) (*tuner.Summary, error) {
+	study, err := db.Summary(ctx, name)
 	if !errors.Is(err, tuner.ErrNoStudy) {
-		return record, err
+		return study, err
 	}
 	all, err := db.Studies(ctx)
 	if err != nil {

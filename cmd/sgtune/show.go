@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func show(ctx context.Context, out io.Writer, db *store.DB, args []string, asJSO
 	} else if len(all) > 0 {
 		name = all[0].Name
 	}
-	record, err := findStudy(ctx, db, name)
+	study, err := findStudy(ctx, db, name)
 	if err != nil {
 		return err
 	}
@@ -63,20 +64,20 @@ func show(ctx context.Context, out io.Writer, db *store.DB, args []string, asJSO
 		if asJSON {
 			return printJSON(out, showTrial(t))
 		}
-		return printTrial(out, record, t)
+		return printTrial(out, &study.Record, t)
 	}
 	trials, err := db.Trials(ctx, name)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return showJSON(ctx, out, db, record, trials)
+		return showJSON(ctx, out, db, study, trials)
 	}
 	events, _, err := db.Events(ctx, name, 0, eventsAtOnce)
 	if err != nil {
 		return err
 	}
-	return printStudy(out, record, trials, learnt(record, trials, events))
+	return printStudy(out, study, trials, tuner.Look(&study.Record, trials, events))
 }
 
 // findTrial reads the trial that a person named by its number.
@@ -92,14 +93,15 @@ func findTrial(ctx context.Context, db *store.DB, study, number string) (*trial.
 	return t, err
 }
 
-func printStudy(out io.Writer, r *tuner.Record, trials []*trial.Trial, known tuner.Learnt) error {
+func printStudy(out io.Writer, r *tuner.Summary, trials []*trial.Trial, known tuner.Learnt) error {
 	w := newTable(out)
 	simulated := ""
 	if r.Simulated {
 		simulated = "  SIMULATED"
 	}
-	lines := []string{fmt.Sprintf("%s  %s  %s%s", r.Name, r.Host, r.State, simulated)}
-	for _, a := range web.Answers(r) {
+	now := time.Now()
+	lines := []string{fmt.Sprintf("%s  %s  %s%s", r.Name, r.Host, stateNow(r, now), simulated)}
+	for _, a := range web.AnswersNow(r, now) {
 		lines = append(append(lines, a.Act+"  "+a.Text), a.Lines...)
 	}
 	if r.Verdict != nil && r.Verdict.Why != "" {

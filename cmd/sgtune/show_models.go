@@ -14,16 +14,6 @@ import (
 // knobsShown is how many knobs the terminal lists by importance.
 const knobsShown = 5
 
-// learnt is what the models make of a stored study, nothing where its file cannot be understood any more. events are the
-// study's first.
-func learnt(r *tuner.Record, trials []*trial.Trial, events []tuner.Event) tuner.Learnt {
-	p, ok := tuner.StoredProblem(r, trials, events)
-	if !ok {
-		return tuner.Learnt{}
-	}
-	return tuner.Learn(p)
-}
-
 // printLimit says where GPU memory ends, as far as that is known.
 func printLimit(w io.Writer, l *tuner.Limit) {
 	if l == nil {

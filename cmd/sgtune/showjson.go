@@ -17,6 +17,7 @@ type shownStudy struct {
 	Study     string           `json:"study"`
 	Simulated bool             `json:"simulated"`
 	State     tuner.StudyState `json:"state"`
+	Silent    bool             `json:"tuner_silent,omitempty"` // stored as running, and nobody runs it
 	Verdict   shownVerdict     `json:"verdict"`
 	Trials    []shownTrial     `json:"trials"`
 	Events    []shownEvent     `json:"events"`
@@ -68,9 +69,9 @@ type shownEvent struct {
 // eventsAtOnce bounds one read of a long study's events.
 const eventsAtOnce = 1000
 
-func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Record, trials []*trial.Trial) error {
+func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Summary, trials []*trial.Trial) error {
 	s := shownStudy{
-		Study: r.Name, Simulated: r.Simulated, State: r.State, Verdict: showVerdict(r.Verdict),
+		Study: r.Name, Simulated: r.Simulated, State: r.State, Silent: r.Silent(time.Now()), Verdict: showVerdict(r.Verdict),
 		Trials: []shownTrial{}, Events: []shownEvent{},
 	}
 	for _, t := range trials {
@@ -82,7 +83,7 @@ func showJSON(ctx context.Context, out io.Writer, db *store.DB, r *tuner.Record,
 			return err
 		}
 		if after == 0 && r.State != tuner.StudyRunning {
-			known := learnt(r, trials, events)
+			known := tuner.Look(&r.Record, trials, events)
 			s.Importances, s.Feasibility, s.Limit = known.Importances, known.Feasibility, known.Limit
 		}
 		for _, e := range events {

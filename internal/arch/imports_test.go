@@ -43,7 +43,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-sqlite3":   {"store"},
 	"github.com/go-chi/chi":         {"web"},
 	"github.com/NVIDIA/go-nvml":     {"host"},
-	"github.com/goccy/go-yaml":      {"tuner", "export", "internal/launch", "internal/simulator"},
+	"github.com/goccy/go-yaml":      {"tuner", "web", "export", "internal/launch", "internal/simulator"},
 	"mvdan.cc/sh":                   {"internal/launch"},
 	"github.com/spf13/cobra":        {"cmd/sgtune"},
 	"golang.org/x/term":             {"cmd/sgtune"},

@@ -141,9 +141,9 @@ func (g *generator) trial(role trial.Role, c sglang.Config) *trial.Trial {
 	t.StartedAt = g.now
 	g.remember(t)
 	g.fate(t)
-	for s, took := range map[trial.Step]float64{trial.StepStop: 12, trial.StepReclaim: 20, trial.StepSave: 1} {
-		g.step(t, s, took)
-	}
+	g.step(t, trial.StepStop, 12)
+	g.step(t, trial.StepReclaim, 20)
+	g.step(t, trial.StepSave, 1)
 	t.EndedAt = g.now
 	g.now = g.now.Add(time.Duration(2+g.rng.IntN(5)) * time.Second)
 	return t

@@ -285,7 +285,7 @@ func (c Curve) columns() curveColumn {
 }
 
 func (a Area) columns() *areaColumns {
-	out := &areaColumns{Fractions: a.Fractions, Pools: a.Pools}
+	out := &areaColumns{Fractions: a.Fractions, Pools: a.Pools, Lines: []lineOnArea{}} // a list where there is no line, too
 	for _, c := range a.Cells {
 		out.X, out.Y, out.Value = append(out.X, c.X), append(out.Y, c.Y), append(out.Value, c.Value)
 		out.Trials, out.Best = append(out.Trials, c.Trials), append(out.Best, c.Best)

@@ -4,22 +4,8 @@ import (
 	"fmt"
 
 	"sgtune/sglang"
-	"sgtune/trial"
 	"sgtune/tuner"
 )
-
-// ModelTrials is how many trials the models are shown at most, the newest: more take longer than a page may.
-const ModelTrials = 120
-
-// Importances asks the models how much each knob matters; nil while they cannot tell. history are a study's baseline
-// and its newest trials, whole, and events its first.
-func Importances(r *tuner.Record, history []*trial.Trial, events []tuner.Event) []tuner.Importance {
-	p, ok := tuner.StoredProblem(r, history, events)
-	if !ok {
-		return nil
-	}
-	return tuner.Importances(p)
-}
 
 func importanceSentence(all []tuner.Importance) string {
 	if len(all) == 0 {

@@ -138,9 +138,9 @@ func (d *Data) knobsSentence() string {
 		case low < 0 || int(high-low) >= (len(knob.Values)+1)/2:
 			continue // not set, or anywhere
 		case low == high:
-			words = append(words, knob.Name+" "+knob.Values[low])
+			words = append(words, knob.Name+" "+cut(knob.Values[low], valueShown))
 		default:
-			words = append(words, fmt.Sprintf("%s %s to %s", knob.Name, knob.Values[low], knob.Values[high]))
+			words = append(words, fmt.Sprintf("%s %s to %s", knob.Name, cut(knob.Values[low], valueShown), cut(knob.Values[high], valueShown)))
 		}
 	}
 	who := fmt.Sprintf("The best tenth (%s) has ", count(len(best), "trial"))
@@ -176,13 +176,21 @@ func (d *Data) settingsOf(r *Row) string {
 	return strings.Join(words, " · ")
 }
 
+// How many characters of a row's settings, and of one value, stand on a page; the CSV has all.
+const (
+	settingsShown = 100
+	valueShown    = 40
+)
+
 func (d *Data) knobsTable(most int) Table {
 	t := Table{most: most, page: 3, Caption: "Trials by value, with the knobs that differ", Head: []string{"Trial", d.Unit(), d.knobNames(), "Outcome"}}
 	order := upTo(len(d.Rows), len(d.Rows))
 	slices.SortStableFunc(order, func(a, b int) int { return d.Rows[a].worse(&d.Rows[b]) })
 	for _, i := range order {
 		r := &d.Rows[i]
-		t.add(d.trialCell(r), Cell{Text: Number(r.Value)}, Cell{Text: d.settingsOf(r)}, d.outcomeCell(r))
+		all := d.settingsOf(r)
+		settings := Cell{Text: cut(all, settingsShown), Trial: -1, Class: -1, plain: all}
+		t.add(d.trialCell(r), Cell{Text: Number(r.Value)}, settings, d.outcomeCell(r))
 	}
 	return t
 }

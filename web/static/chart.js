@@ -11,13 +11,17 @@ const study = root.dataset.charts.split("/")[4];
 const figures = () => [...root.querySelectorAll("[data-chart]")];
 const charts = new Map(); // name to instance
 
-// One hover in all charts: the same trial stands out wherever it is drawn.
-function link(name, chart) {
+// locate keeps where each trial is drawn in a chart.
+function locate(chart) {
   const where = new Map();
   chart.getOption().series.forEach((s, seriesIndex) => (s.data || []).forEach((d, dataIndex) => {
     if (d && d.number !== undefined) where.set(d.number, [...(where.get(d.number) || []), { seriesIndex, dataIndex }]);
   }));
   chart.where = where;
+}
+
+// One hover in all charts: the same trial stands out wherever it is drawn.
+function link(name, chart) {
   const tell = (type) => (e) => {
     const n = e.data && e.data.number;
     if (n === undefined) return;
@@ -31,21 +35,24 @@ function link(name, chart) {
 function drawOne(figure) {
   const name = figure.dataset.chart;
   const el = figure.querySelector(".plot");
-  if (charts.has(name)) {
-    charts.get(name).sized.disconnect();
-    charts.get(name).dispose();
-  }
+  const chart = charts.get(name) || begin(name, figure, el);
+  chart.setOption(draw[name](el), true);
+  chart.resize();
+  locate(chart);
+  el.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: ${figure.querySelector("figcaption").textContent}`);
+}
+
+// begin makes a chart in the place of its drawing. It is never disposed of: one that is still being painted, as thousands of points are
+// over many frames, would throw.
+function begin(name, figure, el) {
   const drawing = el.querySelector(".drawing");
   if (drawing) el.style.height = `${Math.max(drawing.clientHeight, 180)}px`;
   el.replaceChildren();
-  const option = draw[name](el);
   const chart = echarts.init(el, null, { renderer: "canvas" });
-  chart.setOption(option);
   el.setAttribute("role", "img");
-  el.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: ${figure.querySelector("figcaption").textContent}`);
   charts.set(name, chart);
   link(name, chart);
-  if (el.follow) chart.on("datazoom", () => el.follow(chart));
+  chart.on("datazoom", () => { if (el.follow) el.follow(chart); });
   const png = figure.querySelector("[data-png]");
   png.hidden = false;
   png.onclick = () => {
@@ -54,14 +61,13 @@ function drawOne(figure) {
     a.download = `${png.dataset.png}.png`;
     a.click();
   };
-  const size = new ResizeObserver(() => {
+  new ResizeObserver(() => {
     const was = chart.wasNarrow;
     chart.wasNarrow = narrow(el);
-    if (was !== undefined && was !== chart.wasNarrow && charts.get(name) === chart) chart.setOption(draw[name](el), true);
+    if (was !== undefined && was !== chart.wasNarrow) chart.setOption(draw[name](el), true);
     chart.resize();
-  });
-  size.observe(el);
-  chart.sized = size;
+  }).observe(el);
+  return chart;
 }
 
 async function drawAll() {
@@ -99,9 +105,16 @@ async function load() {
   } catch {
     status ||= "the answer was cut off";
   }
+  const pressed = document.activeElement?.closest(".failed"); // it goes, and the focus with it
+  const figure = pressed && pressed.closest("[data-chart]");
   for (const p of root.querySelectorAll(".failed")) p.remove();
   if (status) failed(status);
-  else await drawAll();
+  if (figure) {
+    const heading = figure.querySelector("h3");
+    heading.tabIndex = -1;
+    (figure.querySelector(".failed button") || heading).focus({ preventScroll: true });
+  }
+  if (!status) await drawAll();
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (data) drawAll(); });
