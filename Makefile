@@ -4,14 +4,16 @@
 GO ?= go
 FUZZTIME ?= 5s
 SGLANG_CPU ?= $(HOME)/.cache/sgtune-sglang-cpu
+BROWSER ?= $(HOME)/.cache/sgtune-browser
 AGENT_DIR ?= internal/agent/bin
 CONTAINERS ?= try
+PEER_PAGE ?= $(HOME)/.cache/sgtune-optuna-dashboard
 SHA256SUM ?= $(shell command -v sha256sum >/dev/null && echo sha256sum || echo shasum -a 256)
 export CGO_ENABLED = 1
 
 # make test-long  a thousand trials in one process by two samplers, five quickstart nights, whose last output is kept in
 #                 docs/nights.txt, and twenty nights of each study in virtual time (docs/search-nights.md)
-.PHONY: build agent test check test-all test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-rest test-long fmt vet lint fuzz docs clean
+.PHONY: build agent test check test-all test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-browser test-webspeed test-rest test-long fmt vet lint fuzz docs docs-img clean
 build: agent
 	$(GO) build -o bin/sgtune ./cmd/sgtune
 
@@ -39,7 +41,7 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped (go vet, staticcheck and the import test ran)"; fi
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "hadolint is not installed: Dockerfile not checked"; fi
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/search/run_search.sh test/sglang-cpu/setup.sh test/testbed/sshd.sh test/gpu/smoke.sh; else echo "shellcheck is not installed: scripts not checked"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run test/fuzz.sh test/diagnose-speed.sh test/search/run_search.sh test/sglang-cpu/setup.sh test/browser/setup.sh test/webspeed/setup.sh test/testbed/sshd.sh test/gpu/smoke.sh; else echo "shellcheck is not installed: scripts not checked"; fi
 
 fuzz:
 	test/fuzz.sh $(FUZZTIME)
@@ -48,6 +50,12 @@ fuzz:
 docs:
 	$(GO) test ./trial -run TestFailuresDoc -update
 	$(GO) test ./sglang -run TestKnobsDoc -update
+
+# the pictures of the documentation, taken from the pages of the tests
+docs-img:
+	test/browser/setup.sh $(BROWSER)
+	mkdir -p docs/img
+	SGTUNE_SHOTS=$(CURDIR)/docs/img SGTUNE_BROWSER=required SGTUNE_BROWSER_DIR=$(BROWSER) $(GO) test -count=1 -timeout 10m -run TestShots ./test/browser/
 
 check: fmt vet lint test fuzz
 
@@ -82,9 +90,19 @@ test-sglang:
 	test/sglang-cpu/setup.sh $(SGLANG_CPU)
 	SGTUNE_SGLANG_CPU=$(SGLANG_CPU) $(GO) test -timeout 30m -v ./test/sglang/
 
+# every page in a real Chromium: axe-core, layout, charts, tasks; needs apt's chromium and npm, which setup.sh uses
+test-browser:
+	test/browser/setup.sh $(BROWSER)
+	SGTUNE_BROWSER=required SGTUNE_BROWSER_DIR=$(BROWSER) $(GO) test -timeout 15m -v ./test/browser/
+
+# the page beside optuna-dashboard: chromium, python3 with venv, and a quarter of an hour of a machine that does nothing else
+test-webspeed:
+	test/webspeed/setup.sh $(PEER_PAGE)
+	SGTUNE_PEER=$(PEER_PAGE) $(GO) test -count=1 -timeout 40m -v ./test/webspeed/
+
 # the long tests inside the packages; the folders of slow tiers have their own targets
 test-rest:
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/slurm' -e '/test/containers' -e '/test/replay' -e '/test/sglang$$' -e '/tuner/physics$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v -e '/test/nights' -e '/test/hosts' -e '/test/slurm' -e '/test/containers' -e '/test/replay' -e '/test/sglang$$' -e '/test/browser$$' -e '/tuner/physics$$')
 	$(GO) test -timeout 15m ./tuner/physics # arithmetic in one goroutine; the fast tier runs it with -race
 
 # what does not fit into CI: five nights with five seeds, one of the nights in virtual time through HTTP as well, and all of
@@ -101,8 +119,10 @@ test-long:
 	SGTUNE_SEEDS=20 $(GO) test -timeout 3h -v ./test/nights/virtual/
 	@echo '# docs/performance.md, the log reader:'
 	test/diagnose-speed.sh
+	@echo '# docs/performance.md, the page beside optuna-dashboard:'
+	$(MAKE) test-webspeed
 
-test-all: test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-rest
+test-all: test-nights test-hosts test-slurm test-containers test-replay test-search test-sglang test-browser test-rest
 
 clean:
 	rm -rf bin $(AGENT_DIR)/*.gz $(AGENT_DIR)/SHA256SUMS
