@@ -2,6 +2,7 @@ package nights_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"sgtune/sglang"
 )
 
 // nights is how many quickstart nights are run: one in CI, five by `make test-long`.
@@ -29,26 +34,57 @@ func TestQuickstart(t *testing.T) {
 	}
 	for night := 1; night <= nights(t); night++ {
 		t.Run(fmt.Sprint(night), func(t *testing.T) {
-			study, db := copyStudy(t, "quickstart.yaml", func(s string) string {
-				if night == 1 {
-					return s // as the newcomer runs it
+			for try := 1; ; try++ {
+				study, db := copyStudy(t, "quickstart.yaml", func(s string) string {
+					if night == 1 {
+						return s // as the newcomer runs it
+					}
+					s = regexp.MustCompile(`(?m)^  kind: simulated$`).ReplaceAllString(s, fmt.Sprintf("  kind: simulated\n  seed: %d", night))
+					return s + fmt.Sprintf("\nseed: %d\n", night)
+				})
+				r := sgtune(t, "tune", study, "--db", db, "--web", "off")
+				t.Logf("night %d took %s, exit %d", night, r.took, r.code)
+				if r.code != 0 {
+					t.Fatalf("exit %d\n%s\n%s", r.code, r.stdout, r.stderr)
 				}
-				s = regexp.MustCompile(`(?m)^  kind: simulated$`).ReplaceAllString(s, fmt.Sprintf("  kind: simulated\n  seed: %d", night))
-				return s + fmt.Sprintf("\nseed: %d\n", night)
-			})
-			r := sgtune(t, "tune", study, "--db", db, "--web", "off")
-			t.Logf("night %d took %s, exit %d", night, r.took, r.code)
-			if r.code != 0 {
-				t.Fatalf("exit %d\n%s\n%s", r.code, r.stdout, r.stderr)
+				s := show(t, db, "quickstart")
+				if d := scatter(s); d > quiet && try < 3 {
+					t.Logf("launches of one configuration differ by %.1f%% (standard deviation, 2 to 3%% on a quiet machine): the night is run again", 100*d)
+					continue
+				}
+				if !strings.Contains(r.stdout, "SIMULATED") {
+					t.Error("the output does not say SIMULATED")
+				}
+				checkNight(t, s)
+				checkAgrees(t, study, s)
+				checkProfiles(t, db)
+				return
 			}
-			if !strings.Contains(r.stdout, "SIMULATED") {
-				t.Error("the output does not say SIMULATED")
-			}
-			checkNight(t, show(t, db, "quickstart"))
-			checkAgrees(t, study, show(t, db, "quickstart"))
-			checkProfiles(t, db)
 		})
 	}
+}
+
+// quiet is the scatter up to which a night is judged. A load level takes 0.8 s here: a machine that stalls for a tenth of a
+// second, as one that shares its memory does, changes its figure by an eighth.
+const quiet = 0.06
+
+// scatter is how much launches of one configuration differ, the standard deviation of their logarithms; the larger of both
+// sides of the confirmation.
+func scatter(s shown) float64 {
+	sides := map[string][]float64{}
+	for _, tr := range s.Trials {
+		if tr.Role == "confirm" && tr.Value != nil && *tr.Value > 0 {
+			key := sglang.Config(tr.Config).Key()
+			sides[key] = append(sides[key], math.Log(*tr.Value))
+		}
+	}
+	most := 0.0
+	for _, values := range sides {
+		if len(values) > 1 {
+			most = max(most, stat.StdDev(values, nil))
+		}
+	}
+	return most
 }
 
 func checkNight(t *testing.T, s shown) {
